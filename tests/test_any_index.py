@@ -473,7 +473,7 @@ def test_where_the_structure_misleads_below_index_3_the_strangeness_free_form_is
 
 def test_what_no_way_takes_is_refused_and_not_solved_somehow():
     model = daedal.library.get("cancelling_derivatives", form="second-order")
-    with pytest.raises(daedal.InvalidProblemError, match="velocities as unknowns of an ImplicitDAE"):
+    with pytest.raises(daedal.InvalidProblemError, match="an ImplicitDAE with the velocities as unknowns"):
         daedal.solve(model.problem, model.t_span, model.initial)
     model = daedal.library.unsolvable_pencil()
     with pytest.raises(daedal.IntegrationError, match="do not determine the solution") as caught:

@@ -55,7 +55,7 @@ EXCEPTIONS = {
     ): '`problem.functions` and `problem.compiled(backend="trace")`, when they are called',
     ("problems/mechanical.py", "mechanics"): "`system.at`, when it is called",
     ("problems/mechanical.py", "analysis"): "`system.check`, when it is called",
-    ("events/table.py", "solution"): "a table of events as a frame of pandas, when it is asked for",
+    ("events/table.py", "solution"): "a table of events as a pandas data frame, when requested",
     ("analysis/decision.py", "mechanics.formulations"): "a verdict names a formulation",
     ("analysis/decision.py", "methods"): "a verdict names a method",
     ("initial/consistent.py", "methods"): "the workspace of an implicit problem, which its methods use as well",
@@ -63,11 +63,11 @@ EXCEPTIONS = {
     (
         "methods/implicit_rk/implicit_runge_kutta.py",
         "analysis.method_analysis",
-    ): "the order of given coefficients, when it is asked for",
-    ("driver/solver.py", "hybrid"): "the table of stages names the plan of hybrid problems; its runs come back",
+    ): "the order of given coefficients, when requested",
+    ("driver/solver.py", "hybrid"): "the table of stages names the plan of hybrid problems; their arcs are runs",
     ("driver/solver.py", "sensitivity"): "the table of stages names the plans of runs with sensitivities",
     ("solution/solution.py", "exchange"): "`sol.studio`, when it is called",
-    ("viz/animate.py", "library"): "the drawing of a mechanism of the library, where none is given",
+    ("viz/animate.py", "library"): "the drawing of a mechanism of the library, if none is given",
     ("viz/gallery.py", "library"): "the gallery shows the library",
 }
 

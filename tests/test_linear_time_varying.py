@@ -498,7 +498,7 @@ def test_high_strangeness_and_large_arrays():
     system = linear.TimeVarying(np.eye(12, k=1), np.eye(12))
     assert system.strangeness(0.0).index == 11 and system.index(0.0) == 12
     large = linear.TimeVarying(np.zeros((10, 410)), np.zeros((10, 410)))
-    with pytest.raises(InvalidProblemError, match="the derivative array of 2 has 820 unknowns"):
+    with pytest.raises(InvalidProblemError, match="the derivative array of size 2 has 820 unknowns"):
         large.index(0.0)
     assert large.strangeness(0.0).values[-1] == (0, 0, 0, 0, 410, 10)
 

@@ -68,7 +68,7 @@ def test_van_der_pol_is_handed_over(compile):
     sol = daedal.solve(problem, (0.0, 2000.0), [2.0, 0.0], compile=compile)
     first, then = sol.method.split(", then ")
     assert first == "DOPRI5" and then in STIFF
-    assert "the equations are stiff there" in sol.message
+    assert "the equations are stiff" in sol.message
     assert sol.stats.steps < 3000
     np.testing.assert_allclose(sol.y[:, -1], VAN_DER_POL_2000, rtol=1e-3)
     assert not daedal.solve(problem, (0.0, 20.0), [2.0, 0.0], params=1.0, compile=compile).method.count("then")

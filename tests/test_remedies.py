@@ -588,7 +588,7 @@ ROWS = [
     Remedy(
         "a domain that ends in a variable",
         lambda: solve(lambda t, y, yp: [yp[0] + (1.0 if y[0] > 0.5 else math.nan)], 1.0, [1.0], [-1.0], method="dassl"),
-        ("beyond y[0] = 0.5", "stop before with a terminal event (events=...)"),
+        ("beyond y[0] = 0.5", "stop before this point with a terminal event (events=...)"),
         (
             (
                 lambda: solve(

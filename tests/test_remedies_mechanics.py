@@ -172,7 +172,7 @@ MECHANISMS = [
     Remedy(
         "a force that ends",
         lambda: solve(system(force=until_half)),
-        ("beyond t = 0.5", "end t_span before or stop with a terminal event (events=...)"),
+        ("beyond t = 0.5", "end t_span before it or stop with a terminal event (events=...)"),
         (
             (lambda: solve(system(force=until_half), 0.499), swing(0.499)),
             (
@@ -318,7 +318,7 @@ STARTS = [
     Remedy(
         "a start in a branching point",
         lambda: solve(system(constraint=lambda t, q: [q[0] * q[1]]), initial=([0.0, 0.0], None)),
-        ("the initial position is a singular configuration", "start next to this position"),
+        ("the initial position is a singular configuration", "start near this position, not at it"),
         (
             (
                 lambda: solve(system(constraint=lambda t, q: [q[0] * q[1]]), initial=([0.0, -1.0], None)),
@@ -441,7 +441,7 @@ SECOND_ORDER = [
     Remedy(
         "a weight of zero, second order",
         lambda: oscillating(atol=0.0),
-        ("make atol of x[0] positive",),
+        ("set atol of x[0] to the largest error that does not matter",),
         ((lambda: oscillating(atol=1e-9), [math.sin(1.0), math.cos(1.0)]),),
     ),
     Remedy(

@@ -253,7 +253,7 @@ def test_an_arrow_ends_at_the_length_of_its_vector():
     (arrow,) = [item for item in items(one) if item.kind == "arrow"]
     reach = []
     for k in range(T.size):
-        points = [p.triangles.vertices @ m[:, :3].T + m[:, 3] for p, m in arrow.placed(k, one.size)]
+        points = [p.triangles.vertices @ m[:, :3].T + m[:, 3] for p, m in arrow.matrices(k, one.size)]
         reach.append(np.concatenate(points)[:, 2].max())
     np.testing.assert_allclose(np.array(reach) / reach[-1], vector[2] / vector[2, -1], rtol=1e-9)
 

@@ -243,7 +243,7 @@ def test_models_of_the_library(name, end, positions):
     ("wanted", "says"),
     [
         (["k4"], "known: k1, k2, k3"),
-        ([7], "there are 3"),
+        ([7], "the problem has 3, numbered from 0"),
         (["x(0)"], "no parameter or initial value 'x(0)'"),
         (["k1", "k1"], "twice"),
         ([], "names no parameter"),

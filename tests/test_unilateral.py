@@ -216,7 +216,7 @@ def with_states():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: daedal.hybrid.UnilateralProblem(point(), lambda t, q: q[0], creep=0.0), "creep positive"),
+        (lambda: daedal.hybrid.UnilateralProblem(point(), lambda t, q: q[0], creep=0.0), "creep must be positive"),
         (lambda: daedal.hybrid.UnilateralProblem(point(), []), "contacts is empty"),
         (lambda: daedal.hybrid.UnilateralProblem(None, lambda t, q: q[0]), "must be a MechanicalSystem"),
         (lambda: daedal.hybrid.UnilateralProblem(with_states(), lambda t, q: q[0]), "additional states r"),

@@ -135,6 +135,8 @@ GROUPS = (
             "analysis.StructureAlong",
             "analysis.analyse_conditioning",
             "analysis.Conditioning",
+            "analysis.certify",
+            "analysis.Certificate",
             "advise",
             "analysis.Advice",
             "compare",

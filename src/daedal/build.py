@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m daedal.build", description=__doc__.splitlines()[0])
-    parser.add_argument("units", nargs="*", help="such as methods.radau_step; by default those of the default methods")
+    parser.add_argument("units", nargs="*", help="units to build; by default those that default methods need")
     parser.add_argument("--all", action="store_true", help="all units")
     parser.add_argument("--list", action="store_true", help="list the units, and which of them are compiled")
     parser.add_argument("--again", action="store_true", help="recompile and replace existing units")

@@ -235,7 +235,7 @@ class DaedalWarning(UserWarning):
 
 
 class DerivativeWarning(DaedalWarning):
-    """A user-supplied derivative, which is used nevertheless, differs from that of the function.
+    """A user-supplied derivative differs from the actual derivative of the function; it is used nevertheless.
 
     Examples
     --------

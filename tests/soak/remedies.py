@@ -124,7 +124,7 @@ expected, allowed = [math.cos(10.0), a * math.exp(-10.0)], 1e-5
 
 PROSE = (
     (r"raise (max_steps)", lambda found: {found[1]: 1_000_000}),
-    (r"give (atol) as a vector, with about ([-+.\de]+\d) for it", lambda found: {found[1]: float(found[2])}),
+    (r"pass (atol) as a vector with about ([-+.\de]+\d) for it", lambda found: {found[1]: float(found[2])}),
     (r"(rtol) = .* use ([-+.\de]+\d) or more", lambda found: {found[1]: float(found[2])}),
     (r"unknown (\w+) '.*?(?:take|accept) '(\w+)'", lambda found: {found[1]: found[2]}),
     (r"unknown (\w+) '.*?did you mean '(\w+)'", lambda found: {found[1]: found[2]}),

@@ -26,7 +26,7 @@ _MOST_STEPS = 2000
 _MOST_WORK = 100_000  # largest number of steps times number of unknowns in the trial
 _SAMPLES = 40
 _WORK = 4000  # largest number of samples times number of unknowns
-_START_UP = 10  # number of first steps to ignore: a multistep method is still finding its order
+_START_UP = 10  # number of initial steps to ignore, in which a multistep method has not reached its order
 
 _CASES = {
     1: "nothing is stiff, the constraints rotate slowly",
@@ -44,8 +44,8 @@ class Advice:
     Attributes
     ----------
     formulation, method : object or str
-        Recommended arguments of :func:`daedal.solve`. If an explicit method is suitable, they are those of the
-        automatic choice: PHEM56 for mechanisms whose functions cannot be traced.
+        Recommended arguments of :func:`daedal.solve`; ``"auto"`` and ``"phem56"`` if an explicit method is suitable
+        for a mechanism whose functions cannot be traced.
     case : int or str
         1 to 4 or ``"singular"``; see :class:`daedal.analysis.decision.Verdict`.
     reasons, forbidden : tuple of str
@@ -176,8 +176,8 @@ def advise(
     rtol, atol = check_positive(rtol, "rtol"), check_positive(atol, "atol")
     if is_sparse(problem, check_span(t_span)[0], initial):
         raise InvalidProblemError(
-            "advise uses dense matrices, and those of this system are sparse; sparse systems are best solved "
-            "with formulation='ggl' and method='dassl', the automatic choice"
+            "advise uses dense matrices, but those of this system are sparse. Remedy: use formulation='ggl' and "
+            "method='dassl', the automatic choice for sparse systems"
         )
     sol, ended, stumbled = _trial(problem, t_span, initial, rtol, atol)
     steps = _accuracy_steps(sol, rtol)

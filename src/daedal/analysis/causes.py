@@ -50,8 +50,9 @@ _JACOBIAN_REMEDY = (
 _ROUNDOFF = 64.0 * float(np.finfo(float).eps)  # round-off of an equation, relative to its terms
 # factors of the tolerances at which the index is determined, so that loose tolerances do not affect the result
 _LOOSER = (1.0, 1e-3, 1e-6)
-_SINGULARITY = 1e-6  # fraction of the elapsed time; a variable that changes by its size in it grows without bound
-_DETERMINED, _FOLD = 1e-13, 1e-4  # bounds of the smallest singular value (of scaled rows) at a fold
+# a variable counts as unbounded if it changes by its own size within this fraction of the elapsed time
+_SINGULARITY = 1e-6
+_DETERMINED, _FOLD = 1e-13, 1e-4  # at a fold the smallest singular value (of scaled rows) lies between these values
 _DROWNED = 3e-3  # displacement by round-off, in tolerances, above which shorter steps no longer help
 _COARSE = 1e-11  # spacing of floating-point times, relative to the interval, above which it limits accuracy
 
@@ -117,7 +118,7 @@ class Case:
 
     @cached_property
     def index(self) -> LocalIndex | None:
-        """The index found with most increments; in a tie, the smallest."""
+        """The index found with the largest number of increments of difference quotients; in a tie, the smallest one."""
         if self.partials is None:
             return None
         judged = [judge(*self.partials)]
@@ -305,7 +306,7 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     if "MechanicalSystem" in case.taken:
         return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
     assert case.partials is not None
-    if index == 2 and np.any(case.partials[0][:, waiting]):  # the directions without derivatives rotate
+    if index == 2 and np.any(case.partials[0][:, waiting]):  # the kernel of dF/dy' is not spanned by variables
         reduced = "use formulation='strangeness_free', which reduces the index; or " if case.exact is not None else ""
         return f"Remedy: {reduced}replace {which} by {own} time derivative (index 1)."
     if index == 2:
@@ -438,14 +439,17 @@ def coarse_clock(case: Case) -> list[str] | None:
     return [
         (
             f"Likely cause: floating-point times near t = {number(t0)} are {number(apart)} apart, "
-            f"{number(apart / length)} of the interval, which limits the accuracy of everything that depends on t."
+            f"{number(apart / length)} of the length of the interval. This limits the accuracy of functions of time."
         ),
         f"Remedy: start t at 0, t_span=(0, {number(t1 - t0)}), and add {t0!r} inside the functions that need it.",
     ]
 
 
 def break_in_time(case: Case) -> list[str] | None:
-    """A jump or kink of an equation at a time, independent of the variables, at which the run should be restarted."""
+    """A jump or kink of an equation at a time, independent of the variables, at which the run should be restarted.
+
+    The search is repeated with zero y and y', since the values of a failed run may be so large that they hide a jump.
+    """
     if case.at_start:
         return None
     t, y, yp = case.point
@@ -453,7 +457,7 @@ def break_in_time(case: Case) -> list[str] | None:
 
 
 def _break_at(case: Case, t: float, y: np.ndarray, yp: np.ndarray) -> list[str] | None:
-    """A jump or kink in time with constant variables; those of a failed run may be so large that they hide a jump."""
+    """A jump or kink in time, with constant y and y'."""
     path, roundoff = in_time(t, y, yp, case.h, case.failure.t_span), _ROUNDOFF * case.probe.terms(t, y, yp)
     jump = find_jump(case.probe, path, roundoff)
     if jump is not None and jump.recurs:
@@ -537,7 +541,7 @@ def inconsistent_start(case: Case) -> list[str] | None:
 
 
 def drowned(case: Case) -> list[str] | None:
-    """Round-off of the equations that moves variables by a tolerance in a step of the size used in this run."""
+    """Round-off of the equations that moves a variable by too much of its tolerance in a step of mean size."""
     if case.at_start or case.partials is None or not case.elapsed > 0.0:
         return None
     h = case.elapsed / case.failure.steps

@@ -187,11 +187,11 @@ def _plain(value: Any) -> Any:
 FORMULATIONS = ("projection", "baumgarte", "index1", "ggl", "projected_invariants", "index2", "index3")
 METHODS = ("dopri5", "dassl")
 DIRECT = ("phem56", "modified_bdf", "collocation")  # methods that accept a mechanism directly
-_FINER = 1e-3  # tolerance of the reference, relative to the smallest tolerance compared
+_FINER = 1e-3  # tolerance of the reference, relative to the smallest tolerance in the comparison
 _FINEST = 1e-13
 _REFERENCE_STEPS = 300_000
 _POINTS = 101
-_SHORT = 0.2  # runs shorter than this number of seconds are repeated
+_SHORT = 0.2  # runs that take less than this number of seconds are repeated
 _REPETITIONS = 2
 
 
@@ -394,7 +394,7 @@ def _reference(system, span, initial, reference, times, rtol, atol):
     if hasattr(reference, "t") and hasattr(reference, "y") and np.ndim(reference.t) == 0:
         times = np.array([float(reference.t)])
         if not min(span) <= times[0] <= max(span):
-            raise InvalidProblemError(f"the reference at t = {times[0]:g} lies outside t_span {span}")
+            raise InvalidProblemError(f"the reference is given at t = {times[0]:g}, outside t_span {span}")
         return (
             _split(np.asarray(reference.y, dtype=float)[:, None], system),
             f"the reference at t = {times[0]:g}",
@@ -442,7 +442,7 @@ def _tried(system, span, initial, times, options):
 
 
 def _values(sol, times, system) -> list[np.ndarray]:
-    """q, v (all of z beyond the first block) and lam at the times."""
+    """q, v and lam at `times`; for a HessenbergDAE, the first block of z, all other blocks, and the multipliers."""
     if isinstance(system, HessenbergDAE):
         y, lam = (sol(times), sol.multipliers(times)) if sol.dense is not None else (sol.y, sol.lam)
         return [y[: system.n_x], y[system.n_x :], lam]

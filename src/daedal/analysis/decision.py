@@ -51,7 +51,7 @@ class Verdict:
         forces are stiff. 4: the directions of the constraint forces rotate so fast that forms that impose the
         constraint along them behave like explicit methods. Or ``"singular"``.
     formulation, method : object
-        For :func:`daedal.solve`.
+        Recommended arguments of :func:`daedal.solve`.
     forbidden : tuple of str
         Choices that would fail or need far smaller steps.
     reasons : tuple of str
@@ -79,9 +79,9 @@ class Verdict:
 def decision(measures: Sequence[Measures], h_acc, m: int | None = None) -> Verdict:
     r"""Choose a formulation and a method from the measurements along a trajectory.
 
-    The largest products over the samples decide: v of 1 and more is case 4 (projected invariants along C^T with a stiff
-    method); otherwise s of 1 and more is case 3 (stabilised index 2 with a stiff method; collocation at Radau nodes if
-    vibrations are faster than decay); otherwise w of 0.3 and more is case 2; otherwise case 1 (an explicit method with
+    The largest products over the samples decide: v >= 1 means case 4 (projected invariants along C^T with a stiff
+    method); otherwise s >= 1 means case 3 (stabilised index 2 with a stiff method; collocation at Radau nodes if
+    vibrations are faster than decay); otherwise w >= 0.3 means case 2; otherwise it is case 1 (an explicit method with
     projection). Steps with h omega above 1 do not resolve vibrations of the frozen part, so these count as stiff. If v,
     s and h omega stay below 2 and w below 1, explicit methods of order four and five are stable with step h and are
     recommended in all cases.

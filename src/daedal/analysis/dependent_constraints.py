@@ -11,12 +11,12 @@ import numpy as np
 from daedal.analysis.wording import MOST_NAMED, listing, stopped
 
 RANK_TOLERANCE = 1e-8
-"""A row of norm 1 counts as dependent if its component orthogonal to the other rows is smaller."""
+"""A row of norm 1 counts as dependent if its component orthogonal to the other rows is smaller than this."""
 
 UNSYMMETRIC = 1e-6
 """Relative asymmetry of M above which it counts as an error, not as round-off."""
 
-# the first row with at least this fraction of the largest remainder is the pivot, which leaves later rows for the rest
+# the pivot is the first row with at least this fraction of the largest remainder, so that earlier rows are preferred
 _PIVOT = 0.1
 _VANISHING = 1e-7  # a row smaller than its neighbourhood by this factor counts as zero
 _SINGULAR_MASS = 1e-13
@@ -262,13 +262,13 @@ def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.
 
 
 _SAMPLES = 40
-# a minimum of the smallest singular value is located below _NEAR times the median, and is singular below _SINGULAR
+# below _NEAR times its median, the minimum of the smallest singular value is located; below _SINGULAR it counts as zero
 _NEAR, _SINGULAR = 0.2, 1e-3
 # for a passage on the same branch: number of points checked in a step, largest constraint residual relative to the
 # squared length of the step, and smallest cosine between the velocities at its ends
 _INSIDE, _CUT, _AHEAD = 9, 1e-3, 0.5
 _SHOWN = 3  # number of times in a note
-_DEPENDENT = 0.05  # fraction of the largest coefficient from which a constraint is named
+_DEPENDENT = 0.05  # constraints with at least this fraction of the largest coefficient are named
 
 
 @dataclass(frozen=True)
@@ -339,8 +339,8 @@ def is_passed_smoothly(assembly, path: Any, t0: float, t1: float) -> bool:
     r"""Whether the motion has passed a singular configuration and stayed on its branch.
 
     Branches cross at this point; forces are finite, so velocities are continuous. If the motion stays on its branch, a
-    polynomial through both ends of the step satisfies the constraints. Otherwise it cuts the corner between two
-    branches, where the constraints are products of the distances from the branches, of size :math:`|q_1 - q_0|^2`.
+    polynomial through both ends of the step satisfies the constraints. Otherwise the polynomial connects two branches,
+    where the constraints are products of the distances from the branches, of size :math:`|q_1 - q_0|^2`.
     """
     n, ends = assembly.nx, (path(t0), path(t1))
     before, after = (state[n : 2 * n] for state in ends)

@@ -44,7 +44,7 @@ from daedal.kernels.endings import MEANINGS, Ending
 __all__ = ["describe_inconsistency", "diagnose"]
 
 _ROUNDOFF = np.finfo(float).eps
-_OFTEN = 0.3  # failures per accepted step that count as frequent
+_OFTEN = 0.3  # number of failures per accepted step above which failures are frequent
 
 
 def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset(), stated: Any = None) -> str:
@@ -70,7 +70,7 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
 
 
 def _guarded(speak: Callable[[Case], list[str]], case: Case) -> list[str]:
-    """The output of `speak`; errors in the search are reported, since they must not discard the completed run."""
+    """The sentences returned by `speak`, or one that reports its error, which must not discard the partial solution."""
     try:
         return speak(case)
     except Exception as error:
@@ -304,6 +304,6 @@ def _domain_remedy(case: Case, guilty, y, t) -> str:
             f"nonnegative=[{listed}]; if the model ends here, stop with a terminal event (events=...)."
         )
     return (
-        "Remedy: if the model ends here, stop before with a terminal event (events=...); otherwise check roots, "
-        "logarithms and divisions in the residual, or the statement that raises the exception."
+        "Remedy: if the model ends here, stop before this point with a terminal event (events=...); otherwise check "
+        "roots, logarithms and divisions in the residual, or the statement that raises the exception."
     )

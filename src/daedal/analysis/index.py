@@ -32,7 +32,7 @@ _INCREMENTS_YP = (1e-5, 1e-3, 1e-1, 1e2)
 
 @dataclass(frozen=True)
 class Level:
-    """Constraints that need at least this many differentiations, and the variables determined by them."""
+    """Constraints that must be differentiated at least `differentiations` times, and the variables they determine."""
 
     # 0 for the constraints among the equations, 1 for those of them that imply a hidden one, and so on
     differentiations: int
@@ -186,11 +186,11 @@ def pencil_index(E: np.ndarray, B: np.ndarray, *, tolerance: float = RANK_TOLERA
 def structural_classes(in_E: np.ndarray, in_B: np.ndarray) -> np.ndarray:
     """The index class of each variable of ``E y' + B y = f(t)`` from the sparsity patterns of E and B alone.
 
-    It is 1 plus the growth of its row of (B + s E)^-1 as a power of s. With s = 1/h that is the power of 1/h by which a
-    perturbation of the equations affects the variable in a step of length h (the perturbation index, Hairer, Lubich and
-    Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods, 1989, section 1). By
-    Cramer's rule it is a difference of degrees of determinants, which are values of assignments unless terms cancel.
-    All classes are 1 if the pencil is structurally singular.
+    The class is 1 plus the power of s with which the variable's row of (B + s E)^-1 grows. With s = 1/h, a perturbation
+    of the equations affects the variable, in a step of length h, with this power of 1/h (the perturbation index,
+    Hairer, Lubich and Roche, The Numerical Solution of Differential-Algebraic Systems by Runge-Kutta Methods, 1989,
+    section 1). By Cramer's rule the power is a difference of degrees of determinants, which are values of assignments
+    unless terms cancel. All classes are 1 if the pencil is structurally singular.
 
     Examples
     --------
@@ -239,11 +239,7 @@ def _is_clearly_index_1(n: int, bits_of_E: bytes, bits_of_B: bytes) -> bool:
 
 
 def _is_regular(matrix: np.ndarray) -> bool:
-    """Whether a matrix is clearly nonsingular, from its inverse, which costs a tenth of the singular values.
-
-    A pencil in which the derivatives of some unknowns do not occur has index 1 if the matrix of the nonzero columns of
-    E, and the columns of B elsewhere, is nonsingular.
-    """
+    """Whether a matrix is clearly nonsingular, judged by its inverse, which costs a tenth of its singular values."""
     rows = np.abs(matrix).max(axis=1)
     if not (rows > 0.0).all():
         return False
@@ -257,7 +253,11 @@ def _is_regular(matrix: np.ndarray) -> bool:
 
 
 def are_clearly_index_1(E: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """:func:`is_clearly_index_1` for many pencils at once, in stacks of shape (count, n, n)."""
+    """:func:`is_clearly_index_1` for many pencils at once, in stacks of shape (count, n, n).
+
+    A pencil has index 1 or less if the matrix of the nonzero columns of E, completed by columns of B, is nonsingular;
+    this is tested first, and singular values are computed for the other pencils only.
+    """
     clear = np.array([_is_regular(np.where(one.any(axis=0), one, other)) for one, other in zip(E, B)], dtype=bool)
     if not clear.all():
         clear[~clear] = _are_clearly_index_1(E[~clear], B[~clear])

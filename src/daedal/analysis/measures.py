@@ -25,7 +25,8 @@ import numpy as np
 from daedal.analysis.thresholds import ILL_CONDITIONED_MASS
 from daedal.mechanics.setting import typical_size
 
-_DIRECTIONAL = 0.1  # increments for differences of G, as a fraction of the assembly's; G may itself be a difference
+# increment for differences of G, in units of the assembly's increments; G may itself be a difference
+_DIRECTIONAL = 0.1
 _FORCE_INCREMENT = 1e-5
 
 

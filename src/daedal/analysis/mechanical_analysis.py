@@ -228,7 +228,7 @@ def _condition(M: np.ndarray, K: np.ndarray) -> float:
 
 
 def _residuals(system, assembly, values, t, q, v, problems) -> tuple[float, float]:
-    """The largest residuals of both levels, relative to their terms; significant ones are named."""
+    """The largest residual of each level, relative to its terms; `problems` is extended by the violated constraints."""
     if not system.n_lambda:
         return 0.0, 0.0
     n_g, K = system.n_constraints, values["jacobian"]
@@ -337,7 +337,7 @@ def _vector_function(system: MechanicalSystem, name: str):
 
 
 def _time_scale(v: np.ndarray, sizes: np.ndarray) -> float:
-    """The time in which a coordinate changes by its size, at most 1."""
+    """The shortest time in which a coordinate changes by its size, at most 1."""
     fastest = float(np.max(np.abs(v) / sizes))
     return min(1.0, 1.0 / fastest) if fastest > 0.0 else 1.0
 
@@ -362,7 +362,7 @@ def _curvature(function, scale: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _settled(quotient, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """The value of a quotient at the increment with the smallest change, entry by entry."""
+    """A difference quotient at the increment where it changes least, entry by entry, and an estimate of its error."""
     best, error, before = None, None, None
     for h in scale * _SHARES:
         try:

@@ -25,13 +25,13 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 _NEARLY_SINGULAR = 1e-3
-_TORN = 1e-9  # smallest jump of a constraint that is reported, relative to the coordinates
-_FELT = 1e-6  # smallest jump of an acceleration that is reported, relative to the largest acceleration
-_NO_VALUE = 1e-6  # size relative to other entries of the state below which values count as zero
+_TORN = 1e-9  # smallest reported jump of a constraint, relative to the size of the coordinates
+_FELT = 1e-6  # smallest reported jump of an acceleration, relative to the largest acceleration
+_NO_VALUE = 1e-6  # values of the state below this fraction of the other entries count as zero
 
 
 def explain(request, assembly, segments) -> str:
-    """The message for a failed run: first the geometry, then the method's own reason."""
+    """The message for a failed run: causes in the constraints first, then the reason reported by the method."""
     segment = segments[-1]
     failure = segment.outcome.failure
     state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
@@ -209,7 +209,7 @@ def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str 
             what = "the equations could not be evaluated at the next step, for arbitrarily short steps"
             return (
                 f"{_stopped(request, segment, failure, what)}\nLikely cause: {where} t = {failure.t:.10g}, "
-                f"{values}, {found}.\nRemedy: if the model ends here, end t_span before or stop with a terminal "
+                f"{values}, {found}.\nRemedy: if the model ends here, end t_span before it or stop with a terminal "
                 f"event (events=...); otherwise check roots, logarithms and quotients in {found.split()[0]}."
             )
     return None

@@ -12,14 +12,15 @@ _BISECTIONS = 30
 _CLOSE = 2.0**-20  # distance of the points on both sides of a jump, as a fraction of a path
 _FLOW_FRACTION = 1e-6  # length of the path ahead along the solution, as a fraction of the interval
 _WRONG_ENTRY = 0.05
-# For rounding errors: longer paths, positions on them, the remaining fraction of a jump, and the number of paths.
+# Recurring jumps (rounding errors): factors by which paths are lengthened, positions on a path, smallest remainder of
+# the fit as a fraction of the jump, and number of paths on which the remainder must be between this and the jump.
 _WIDER = 4.0 ** np.arange(1, 8)
 _SCATTERED = 2.0 * np.modf(0.618034 * np.arange(1, 41))[0] - 1.0
 _LEAST_REST, _RECURRENCES = 0.1, 3
 _ROUNDOFF = float(np.finfo(float).eps)
 _REPEATED = 29  # calls with the same arguments; a prime, so that it is not a multiple of a period of the function
-# For kinks: detectable second differences in units of round-off, number of halvings of the distance, how many must be
-# detectable, and the fraction of the first estimate of the jump that must remain.
+# Kinks: smallest detectable second difference in units of round-off, largest number of halvings of the distance, the
+# number of them with detectable differences, and the smallest ratio of the last to the first estimate of the jump.
 _FELT, _HALVINGS, _FEWEST_HALVINGS, _STAYS = 20.0, 10, 4, 0.4
 
 Path = Callable[[float], tuple[float, np.ndarray, np.ndarray]]

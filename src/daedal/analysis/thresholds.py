@@ -43,10 +43,10 @@ STIFF_GAIN = 10.0
 """Assumed ratio of the step allowed by accuracy to the step at which an explicit method reaches its stability limit."""
 
 STEPS_BEFORE_QUESTION = 300
-"""Steps of a stiff method before checking whether it is still needed; doubled after each check."""
+"""Number of steps of a stiff method after which its necessity is checked; doubled after each check."""
 
 PATIENCE = 50
-"""Suspicious steps after a false alarm before the next measurement; doubled after each alarm."""
+"""Number of suspicious steps between a false alarm and the next measurement; doubled after each false alarm."""
 
 # --- between the methods for first-order problems ---------------------------------------------------------------------
 
@@ -80,13 +80,13 @@ Mechanisms with projection behave alike: at 1e-7 run times are equal and errors 
 pendulum, the double pendulum, the crank-slider, the car axis and the seven-body mechanism."""
 
 LOW_ORDER, MOST_LOW = 2, 3
-"""DASSL is replaced if this many checks find it at this order or below, since it will not reach higher orders."""
+"""DASSL is replaced if MOST_LOW checks find it at order LOW_ORDER or below, since it will not reach higher orders."""
 
 SOON = 10.0
-"""Growth of low-order steps between two checks above which DASSL continues."""
+"""Ratio of the step sizes at two successive checks from which DASSL continues, even at a low order."""
 
 STUCK_BELOW = 1e-4
-"""For rtol: above this value, low orders suit the tolerance."""
+"""For rtol: above this value, low orders are sufficient, and DASSL is not replaced because of them."""
 
 MOST_REJECTED = 1.0
 """Rejected attempts per step above which another method is tried."""

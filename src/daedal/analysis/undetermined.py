@@ -17,16 +17,16 @@ import numpy as np
 from daedal.analysis.probe import Probe
 from daedal.index.structure.equilibration import equilibrate, scaled
 
-_LARGEST_DIFFERENCED = 10_000  # unknowns up to which derivatives are computed by finite differences
+_LARGEST_DIFFERENCED = 10_000  # number of unknowns up to which derivatives are computed by finite differences
 _FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T
 _INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # increments of difference quotients; most equations are linear in y'
 _FIRST, _MOST = 4, 64  # initial and largest number of directions in the inverse iteration
 _AMPLIFIED = 1e11  # smallest amplification by a possibly singular matrix, scaled to entries of about 1
 _SURELY = 1e14  # smallest amplification by a matrix that is singular to working precision
-_DISAGREE = 0.05  # relative difference of two solutions above which a pivot is round-off
+_DISAGREE = 0.05  # relative difference of the solutions of rescaled matrices above which a pivot is round-off
 _SMALLEST = 4.0 * float(np.finfo(float).eps)  # replaces a vanishing pivot
-_SHARE = 1e-3  # smallest component of an undetermined variable in such a direction, relative to the largest
-_BESIDE = 1e-2  # relative distance from the solution of a second point, at which the matrix must also be singular
+_SHARE = 1e-3  # smallest component of an undetermined variable in a null vector, relative to the largest
+_BESIDE = 1e-2  # relative distance of a second point from the solution, at which the matrix must be singular too
 _BY_DIFFERENCES = 1e6  # smallest amplification by a possibly singular matrix of difference quotients
 # relative steps along an undetermined direction, and the relative change of F that counts as zero
 _CHANGES, _UNCHANGED = (1.0, 1e-2, 1e-4), 1e-9
@@ -66,7 +66,7 @@ def _beside(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _pencil(probe: Probe, t, y, yp, time: float) -> Callable[[float], Undetermined | None] | None:
-    """A function of c: the null spaces of dF/dy + c dF/dy' at a point; None if there are no derivatives."""
+    """Function that maps c to the null spaces of dF/dy + c dF/dy' at a point; None if derivatives are unavailable."""
     problem = probe.problem
     if getattr(problem, "exact_matrix", None) is not None and problem.exact_matrix(t, y, yp) is not None:
         return lambda c: _null_spaces(problem.exact_matrix(t, y, yp, c))

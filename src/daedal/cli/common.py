@@ -54,7 +54,9 @@ def literal(text: str | None, option: str) -> Any:
     try:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise typer.BadParameter(f"'{text}' is not a list of numbers, pair or mapping", param_hint=option) from None
+        raise typer.BadParameter(
+            f"cannot read '{text}'; give a list of numbers, a pair or a mapping", param_hint=option
+        ) from None
 
 
 def check_ending(option: str, path: Path | None, endings: Sequence[str]) -> None:
@@ -128,7 +130,9 @@ def quality(model: daedal.library.Model, solution: daedal.Solution) -> list[tupl
     if model.reference is not None:
         found = largest_error(model.reference, solution)
         place = f"the reference at t = {model.reference.t:g}"
-        rows.append(("error", f"unknown: {place} was not passed" if found is None else f"{found} against {place}"))
+        rows.append(
+            ("error", f"unknown: the run ended before {place}" if found is None else f"{found} against {place}")
+        )
     return rows
 
 

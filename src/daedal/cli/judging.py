@@ -44,8 +44,8 @@ def analyse(
 ) -> None:
     """Analyse a problem before solving it, or a method from its coefficients.
 
-    The page on a problem has its structure, its index by several definitions, hidden constraints and degrees of
-    freedom; that on a method its stability, and its orders on DAEs of index 0 to 3.
+    For a problem: structure, index by several definitions, hidden constraints and degrees of freedom. For a method:
+    stability, and orders on DAEs of index 0 to 3.
 
     Examples: daedal analyse pendulum --save structure.svg; daedal analyse radau5 --plot radau5.png
     """
@@ -133,7 +133,7 @@ def advise(
 
 
 def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model:
-    """A library model with several formulations; exits for others."""
+    """The library model `name`, if it has several formulations; otherwise exits."""
     model = find_model(name, assignments(set_, "--set"))
     kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
     if not isinstance(model.problem, kinds):

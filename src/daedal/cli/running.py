@@ -149,7 +149,9 @@ def sweep(
     rtol: Annotated[float | None, typer.Option(help="Relative tolerance; by default that of the problem.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute tolerance; by default that of the problem.")] = None,
     t_end: End = None,
-    save: Annotated[Path | None, typer.Option(help="Write parameters and final states: .npz or .zarr.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write parameters and final states to this file (.npz or .zarr).")
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Store results in this folder, so that an interrupted sweep can be continued.")
     ] = None,
@@ -264,9 +266,9 @@ def _has_the_same_functions(name: str, model: Any, fixed: dict, row: dict[str, f
 
 
 def _is_same_friction(one: daedal.hybrid.Friction, other: daedal.hybrid.Friction) -> bool:
-    """Whether laws and systems are equal except for the values of parameters."""
+    """Whether two friction problems have equal laws and systems, except for the values of parameters."""
     first, second = dict(one.given), dict(other.given)
-    systems = first.pop("system"), second.pop("system")
+    systems = first.pop("problem"), second.pop("problem")
     same = [x is second[key] or (not callable(x) and np.array_equal(x, second[key])) for key, x in first.items()]
     return all(same) and isinstance(systems[0].params, dict) and _are_same(*systems)
 

@@ -231,7 +231,7 @@ def _kernel_report() -> list[tuple[str, str]]:
     files = list(folder.glob("*.o")) if folder.is_dir() else []
     size = sum(file.stat().st_size for file in files) / 1e6
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    writable = "writable" if os.access(nearest, os.W_OK) else "NOT writable: set DAEDAL_CACHE_DIR to a folder that is"
+    writable = "writable" if os.access(nearest, os.W_OK) else "NOT writable: set DAEDAL_CACHE_DIR to a writable folder"
     return [
         ("kernels", f"{there} of {len(units)} units {source}, for {host_levels()[0]}{remedy}"),
         ("cache", f"{len(files)} files, {size:.1f} MB, {writable}"),

@@ -21,7 +21,7 @@ from pathlib import Path
 LARGEST = 512
 """Default limit of the folder size in megabytes, see ``DAEDAL_CACHE_SIZE``; least recently used entries are removed."""
 _MAGIC = b"daedal object code 1\n"
-# errors of file operations, without a home folder, and for invalid names
+# raised by file operations, if the user has no home folder, and for invalid file names
 _IMPOSSIBLE = (OSError, RuntimeError, ValueError)
 _DAY = 86_400.0
 _EVERY = 50  # number of entries that a process writes between checks of the folder size

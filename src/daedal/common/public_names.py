@@ -30,7 +30,7 @@ def public_names(
     Parameters
     ----------
     namespace : dict
-        Its ``globals()``.
+        The ``globals()`` of the module.
     own : iterable of str
         Additional public names, defined in the module itself.
     not_starred : iterable of str

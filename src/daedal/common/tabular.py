@@ -121,7 +121,7 @@ class FunctionTable(dict):
 
 
 def listing(parts: Iterable[str], total: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``, or ``none``; the number of omitted parts follows if there are `total`."""
+    """``a``, ``a and b``, ``a, b and c``, or ``none``; ``a, b and 3 more`` if `total` exceeds the number of parts."""
     named = list(parts)
     more = (total or 0) - len(named)
     if more > 0:

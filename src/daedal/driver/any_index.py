@@ -33,14 +33,14 @@ from daedal.problems.compile import with_numbers
 from daedal.solution.status import Status
 
 _ELSEWHERE = 3  # number of random points at which a misleading structure is confirmed
-_MOST_REPEATED = 10_000  # steps of a failed run up to which it is repeated in another form
+_MOST_REPEATED = 10_000  # largest number of steps of a failed run that is repeated in another form
 
 
 class ReducedForm(Form):
-    """The reduced problem, used instead of the original equations.
+    """The reduced problem, solved instead of the original equations, with two exceptions.
 
-    The original equations are solved with constant steps, which are for studying a method on the problem as given, and
-    if the functions have changed since they were traced.
+    Runs with constant steps solve the original equations, since they serve to study a method on the problem as given;
+    so do runs whose functions have changed since they were traced.
 
     Parameters
     ----------

@@ -100,8 +100,9 @@ class MethodChoice:
         self.formulation, self.method = formulation, method
 
     def check_stiffness(self, t: float, h: float, state: np.ndarray) -> int:
-        """Whether stability limits the steps, the last of which had the size `h`: 0, or the number of suspicious steps
-        before the next check.
+        """Check whether stability limits the steps, the last of which had the size `h`.
+
+        Returns 0 if it does, otherwise the number of suspicious steps before the next check.
 
         The run is suspended during the check; a false alarm leaves it unchanged.
         """

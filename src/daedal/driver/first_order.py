@@ -47,12 +47,12 @@ from daedal.problems.checks import check_tolerances
 from daedal.problems.compile import with_numbers
 from daedal.solution.solution import Solution
 
-_RESOLVED = 100.0  # times rtol: smallest first step, in roundings of t
+_RESOLVED = 100.0  # smallest first step, in units of (floating-point spacing at t) / rtol
 _ROUND_OFF = 1e-12  # largest relative difference between a given derivative and the computed one
-_UNCHANGED = 10.0  # tolerances by which a differential variable may change where inputs jump
+_UNCHANGED = 10.0  # largest change of a differential variable at a jump of the inputs, in tolerances
 _MOST_RUNS = 4  # number of pooled runs
-_MOST_REPEATED = 10_000  # steps of a failed run up to which it is retried from the start
-_RUNAWAY = 1e10  # times the values at which other methods stopped: a result that exceeds this is rejected
+_MOST_REPEATED = 10_000  # largest number of steps of a failed run that is repeated from the start
+_RUNAWAY = 1e10  # largest result that is accepted, relative to the values at which other methods stopped
 
 
 class FirstOrderPlan(Plan):
@@ -163,7 +163,7 @@ class FirstOrderPlan(Plan):
         if not contradict(solution, other, self.rtol, self.atol):
             solution.message += (
                 f" {self.names[variable]} was below its atol from t = {begin:.4g} to {end:.4g} and then changed its "
-                "sign; a second run, with DASSL, confirms it."
+                "sign; a second run, with DASSL, has the same result."
             )
             return solution
         if lost_sign(other, self.atol) is None and not contradict(solution, other, self.rtol, self.atol, begin):
@@ -311,7 +311,7 @@ class FirstOrderRunState(RunState):
 
     searches = False  # whether to search for switches within steps
     _invariants: Invariants | None = None
-    _wanted: np.ndarray | None = None  # their values at the start of the run
+    _wanted: np.ndarray | None = None  # values of the invariants at the start of the run
 
     def __init__(self, plan: FirstOrderPlan, request: Request):
         self.plan, self.request, self._t = plan, request, request.span[0]
@@ -454,7 +454,7 @@ class FirstOrderRunState(RunState):
         return True
 
     def resolved(self, end: float) -> dict[str, Any]:
-        """The option first_step with :meth:`least_step`, if the step from the scale of the solution is smaller.
+        """first_step = :meth:`least_step` as an option, if :meth:`step_by_scale` is smaller; otherwise no options.
 
         Algebraic variables of index 2 are derivatives of constraints, and are sensitive to the rounding of t.
         """
@@ -469,7 +469,7 @@ class FirstOrderRunState(RunState):
         return _RESOLVED * float(np.spacing(abs(t)) / max(np.min(self.plan.rtol), np.finfo(float).eps))
 
     def step_by_scale(self, end: float) -> float:
-        """First step size at order 1, from the scale of the solution; None if unknown."""
+        """First step size at order 1, from the scale of the solution."""
         plan, limit = self.plan, abs(end - self._t)
         step = first_step_size(self._t, end, self.y0, self.yp0, plan.rtol, plan.atol, self.request.settings.max_step)
         return min(abs(step), limit)

@@ -36,11 +36,11 @@ _MOST_CHANGES = 20  # maximum number of method changes in one run
 _FIRST_LOOKS = {
     "radau": 4 * FIRST_LOOK,
     **dict.fromkeys(("rosenbrock", "dopri5", "dop853"), 16 * FIRST_LOOK),
-}  # larger for cheaper steps
+}  # number of steps before the first check of a method, larger for cheaper steps
 
 
 def is_automatic(settings: Settings) -> bool:
-    """Whether Daedal chooses the method; options of methods are for DASSL."""
+    """Whether Daedal chooses the method; with options of a method, "auto" denotes DASSL."""
     return isinstance(settings.method, str) and settings.method == "auto" and not settings.options
 
 

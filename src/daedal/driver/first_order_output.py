@@ -94,13 +94,13 @@ def methods_of(segments: list[Segment]) -> str:
 
 
 def complaint(stats: Statistics, ordinary: bool = False) -> str:
-    """A sentence for runs that barely succeeded, such as those with more failed attempts than steps; or empty."""
+    """A sentence on runs with many rejected attempts, such as more than accepted steps; otherwise empty."""
     if stats.rejected <= stats.steps and (stats.steps < 1000 or stats.rejected < 0.3 * stats.steps):
         return ""
-    cause = "" if ordinary else "variables of index 2 or higher (then method='dassl' with error_test='differential'), "
+    cause = "" if ordinary else "variables of index 2 or higher (use method='dassl' with error_test='differential'), "
     return (
         f" However, {stats.rejected} attempts were rejected for {stats.steps} accepted steps: check for {cause}"
-        "discontinuities (then events) or too small an atol."
+        "discontinuities (use events) or an atol that is too small."
     )
 
 

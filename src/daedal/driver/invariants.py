@@ -23,11 +23,11 @@ from daedal.symbolic.tracing.function import SwitchedParams, TracedFunction, as_
 from daedal.symbolic.tracing.tracer import Tracer
 
 _MOST_ROWS = 100  # number of algebraic equations up to which they are projected together with the invariants
-_CONSTANT = 1e-6  # change of an invariant along the given slope, relative to its terms, that counts as zero
+_CONSTANT = 1e-6  # rate of an invariant along the given slope, relative to its terms, up to which it is constant
 _ROUNDING = 1e-13  # round-off of an invariant, relative to its terms
 _SHORT = 1e-6  # difference of t for the partial derivative, relative to the interval
-_CONSTANT_OF_SLOPES = 0.01  # the same for the computed slopes of a DAE
-_ROUGH = 1e-3  # the same for differences
+_CONSTANT_OF_SLOPES = 0.01  # such a rate along the computed slopes of a DAE, which are less accurate
+_ROUGH = 1e-3  # such a rate if the partial derivative with respect to t is a difference quotient
 _MOST_POINTS = 9  # points of a solution at which invariants are checked
 
 

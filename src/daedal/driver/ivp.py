@@ -271,7 +271,7 @@ def _method(method):
     if not isinstance(method, Method):
         names = ", ".join(map(repr, ("auto", *METHODS)))
         raise InvalidProblemError(
-            f"method must be one of {names}, one of SciPy's classes of these names, or a name or a method of Daedal's, "
+            f"method must be one of {names}, one of SciPy's classes of these names, or a method of Daedal or its name, "
             f"got {method!r}"
         )
     return method

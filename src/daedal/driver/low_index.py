@@ -14,7 +14,7 @@ from daedal.problems.compile import machine_value
 from daedal.symbolic.tracing.tracer import TracedProblem
 
 _LARGEST_COMPILED = 100  # number of unknowns up to which a compiled problem is traced for its structure alone
-_LARGEST_PLAIN = 300  # number of unknowns up to which matching needs no import
+_LARGEST_PLAIN = 300  # number of unknowns up to which matchings are computed without importing SciPy
 _LARGEST_MECHANISM = 2000  # number of unknowns above which mechanisms are not recognised
 LARGEST_EXAMINED = 50
 """Number of unknowns up to which the structure is tested for being misleading."""

@@ -27,8 +27,8 @@ from daedal.solution.solution import DenseOutput
 from daedal.solution.status import Status
 
 _BEFORE = " before projection"
-_NOISE = 1e-6  # times atol: positions that are all smaller count as zero
-_FAR_OFF = 1e3  # times the tolerances: drift before projection above which a note is added
+_NOISE = 1e-6  # a note is omitted if no position exceeds this multiple of its atol
+_FAR_OFF = 1e3  # drift before projection, in tolerances, above which a note is added
 
 
 class PostprocessGuard:

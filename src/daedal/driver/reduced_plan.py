@@ -34,10 +34,10 @@ from daedal.symbolic.tracing.problem import traced_problem
 LIMIT, GROWTH = 1.5, 2.0
 """Thresholds for the change of dependent derivatives per change of the integrated ones, relative to their sizes: the
 selection changes if this exceeds the first threshold and has grown by the second. A pendulum is then 56 degrees from
-the optimal point of its selection. Measured with a pendulum passing over the top, at 1e-4 and 1e-7: 1.2 to 2 cost the
-same; 4 costs 15 to 40 % more steps; 8 costs up to twice as many, and two digits with DASSL. A change costs a new matrix
-but no restart."""
-_LEAST_GAIN = 2.0 * GROWTH  # smallest ratio of the amplification limit to the new one that is worth a restart
+the optimal point of its selection. Measured with a pendulum passing over the top, at rtol 1e-4 and 1e-7: first
+thresholds from 1.2 to 2 have equal cost; 4 requires 15 to 40 % more steps; 8 requires up to twice as many and, with
+DASSL, loses two digits. A change requires a new matrix but no restart."""
+_LEAST_GAIN = 2.0 * GROWTH  # a restart is worthwhile if it reduces the amplification below the limit by this factor
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,9 @@ def _automatic_reduction(
     except InvalidProblemError as reason:
         if equations.order > 1:
             characteristic_values(equations, signature)  # raises if the equations do not determine the solution
-            raise _NotReducible(f"{reason} The former needs the velocities as unknowns of an ImplicitDAE.") from reason
+            raise _NotReducible(
+                f"{reason} For 'strangeness_free', define an ImplicitDAE with the velocities as unknowns."
+            ) from reason
         reduction = StrangenessFreeProblem.checked(problem, equations, signature, *leading)
         if reduction.index < LOWEST_REDUCED:
             raise

@@ -2,7 +2,7 @@
 
 SciPy's BLAS is limited to one thread during runs of small systems. OpenBLAS distributes factorisations of matrices of
 order 128 and more over all cores. Below an order of about a thousand this gains little on an idle machine, and on a
-busy one every factorisation waits for the slowest core: 3 ms instead of 0.15 for order 160 on two cores with one busy.
+busy one every factorisation waits for the slowest core: 3 ms instead of 0.15 ms for order 160 on two cores, one busy.
 NumPy, and thus users' functions, use a separate copy of BLAS, which is not affected.
 """
 

@@ -19,7 +19,7 @@ from daedal.solution.solution import Solution
 
 _LEAST_STEPS = 4  # smallest number of points from which the sizes of variables are estimated
 _NOISE = 1e-6  # times atol: a variable whose values are all smaller counts as round-off
-_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest value of all variables: likewise
+_ROUNDING = 100.0 * np.finfo(float).eps  # times the largest value of all variables: smaller values are round-off
 _STATED = 1e-4  # times atol: a variable with a larger start value is never taken for round-off
 _SEEN = 1e-4  # proposed atol, as a fraction of the values of a variable
 _FEW = 3  # number of turning points up to which a variable is never taken for round-off
@@ -31,7 +31,7 @@ _ERRORS = 2.0  # times atol: size that errors of initially smaller variables rea
 _SHARPEST = {"modified_bdf": 3e-9}
 """Smallest rtol of methods that differentiate positions numerically; for smaller values, round-off dominates."""
 _LONG = 5  # number of consecutive points below atol, and of points above atol before and after them
-_FAR = 10.0  # times atol: value exceeded both before and after
+_FAR = 10.0  # times atol: size that a variable whose sign is lost exceeds before and after the interval below atol
 _CONTRADICTION = 1e3  # difference in tolerances above which two runs have computed different solutions
 
 

@@ -77,8 +77,7 @@ def solve(problem: Any, t_span: Any, initial: Any, **options: Unpack[RunOptions]
     InvalidProblemError, InconsistentInitialError
         Invalid input, or initial values that violate the equations; the message names them.
     IntegrationError
-        The run failed; the message explains the cause, and ``.solution`` contains the partial results. The
-        KeyboardInterrupt raised by Ctrl-C has them too.
+        The run failed; ``.solution`` contains the partial results, as it does in the KeyboardInterrupt after Ctrl-C.
 
     Examples
     --------

@@ -26,10 +26,10 @@ from daedal.symbolic.tracing.switched import Followed, SwitchedProblem
 JUMP, KINK, ONE_STEP = (50, 3.0), (20, 10.0), (20, 1.5)
 """Number of arcs, and average number of steps per arc below which a switch is no longer tracked: for jumps of y', for
 kinks, which cost few steps without tracking, and for one-step methods, which restart at no cost."""
-_MOST_STEPS = 2000  # number of arcs, for jumps that are not at surfaces; these arcs take a few seconds
+_MOST_STEPS = 2000  # number of arcs, instead of that in JUMP, for jumps that are not at surfaces: a few seconds
 _BAND = 1e-3  # times the tolerances: change of the state within which a switching function may start beyond its bound
 _INSTANT = 1e-13  # fraction of the time, or of the interval, by which two times are distinguished
-_WRONG = 10.0  # times this band: distance beyond its bound at which a switching function starts in another mode
+_WRONG = 10.0  # times that of _BAND: distance beyond its bound at which a switching function starts in another mode
 _ROUND_OFF = 64.0 * float(np.finfo(float).eps)
 _CLEAR = 1e-9  # relative tolerance for rates, and absolute tolerance for fractions, in decisions about sliding
 _POINT = 1e-2  # times sqrt(rtol) and the elapsed time: distance at which an accumulation point counts as reached

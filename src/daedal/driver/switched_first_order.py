@@ -31,7 +31,7 @@ from daedal.solution.solution import DenseOutput, Solution
 _SHORT = 1e-6  # fraction of the interval: artificial step size in the search for consistent values
 _REACH = 1.0  # times the tolerances: largest correction of the state after a switch
 _MOST_ARCS = 512  # maximum number of arcs in one call of the compiled loop
-_CONTINUOUS = 10.0  # change of y' times the step size, in tolerances, that is not a jump
+_CONTINUOUS = 10.0  # largest change of y' times the step size, in tolerances, that does not count as a jump
 
 
 class SwitchedRunState(FirstOrderRunState):

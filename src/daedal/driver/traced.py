@@ -256,8 +256,9 @@ class TracedPlan(Plan):
         wrong = wrong_entry(self.traced, self.problem, t, beside(point, _SHARES[0]))
         if wrong is not None:
             warn(
-                f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong} (dF/dy + cj dF/dy' and the "
-                "like, all factors 1). It is used unchanged. Remedy: correct it, or omit it to have it computed",
+                f"jacobian is not the derivative of the equations near t = {t:.6g}: {wrong}, in dF/dy + cj dF/dy' or "
+                "the corresponding matrix with all factors equal to 1. It is used unchanged. Remedy: correct "
+                "jacobian, or omit it to have it computed",
                 DerivativeWarning,
             )
         return None
@@ -285,7 +286,7 @@ class TracedPlan(Plan):
         self._findings.refuted = True
         warn(
             f"{found} has changed since the functions were traced. The run is repeated with the original "
-            "functions, and so are all later ones; compile='never' does so at once",
+            "functions, which all later runs use too. Remedy: pass compile='never' to use them from the start",
             TraceWarning,
         )
         return self._described(self._plan(None).solve(request), self._untraced)

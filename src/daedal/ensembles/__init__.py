@@ -13,8 +13,7 @@ A backend is a class with
 ``run(chunks, deliver)``: takes :class:`~daedal.ensembles.columns.Chunk` from the iterator `chunks` (starts and
 parameters of some members, as arrays if possible) whenever it has capacity for one, and calls ``deliver(part)`` for
 each, in the thread that called ``run``. It returns when all parts are delivered. `KeyboardInterrupt` may occur at any
-time:
-  the backend stops the current work and re-raises it.
+time: the backend stops the current work and re-raises it.
 
 A member's result must not depend on how members are divided into chunks, or on the backend. Threads (`backends.py`),
 processes (`processes.py`), executors and Dask (`executors.py`) share the code for a chunk (`work.py`); ``on="gpu"``

@@ -80,7 +80,7 @@ class ThreadsBackend:
 
 # --- the first member: run in this process to determine the layout of states, the run time and the requirements ------
 
-_LOADING = 60.0  # seconds after which the first member counts as hanging, at least: it compiles and loads code
+_LOADING = 60.0  # smallest time limit of the first member, in seconds, since it compiles and loads code
 
 
 @dataclass
@@ -104,8 +104,7 @@ class FirstMember:
         return part
 
     def _learn(self, chunk: Chunk, part: Part, solution: Any) -> None:
-        """Determine from a member the layout of states, and whether a batch kernel applies or which requirements
-        prevent it."""
+        """Determine, from a finished member, the layout of states, and whether a batch kernel applies or why not."""
         if self.request.layout is None and part.layout is not None and not self.request.is_factory:
             self.request = replace(self.request, layout=part.layout)
             self.worker.adopt(self.request)

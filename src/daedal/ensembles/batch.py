@@ -34,7 +34,7 @@ _SLICES = 50  # slices of runs between two checks of the clock
 _EVENTS = 4096  # rows of the event table, enough for one slice of a run
 _FINISHED, _EVENT_STOP = int(Ending.FINISHED), int(Ending.EVENT_STOP)
 _GOOD = (_FINISHED, _EVENT_STOP)
-_GIVEN_UP = -1000  # reason of members that neither the loop nor the driver runs; no run ends with it
+_GIVEN_UP = -1000  # reason of members that timed out or were stopped, so that the driver does not run them
 
 
 class BatchUnsupported(Exception):
@@ -44,7 +44,7 @@ class BatchUnsupported(Exception):
 class Batch(ABC):
     """A compiled loop with its memory, for one thread.
 
-    A batch for a problem class prepares one member, using the driver's objects, and stores an *image* of the initial
+    A subclass for a problem class prepares one member, using the driver's objects, and stores an *image* of the initial
     memory of a run; the loop restores it for each member.
     """
 
@@ -56,7 +56,7 @@ class Batch(ABC):
         """Rows of starts, and of slopes if needed; None if starts are not given as vectors."""
 
     def reasons(self, starts: np.ndarray, slopes: np.ndarray | None) -> np.ndarray:
-        """Members with a nonzero reason are left to the driver. Parameters are set; starts and slopes may change."""
+        """Set the parameters, complete starts and slopes; returns a nonzero reason for members left to the driver."""
         return np.zeros(len(starts), dtype=np.int64)
 
     def _made_of(self, ready: Any, task: Any, image: Image, own: Any, pointers: dict[str, Any], bridges: list) -> None:
@@ -253,7 +253,7 @@ def parameters_of(bridges: Sequence[Any]) -> tuple[np.ndarray, Any]:
 
 # --- batches of small first-order problems: stiff ones with compiled Rosenbrock steps, and plain ODEs -----------------
 
-_LARGE = 2.0**30  # the factor by which `exact_partials` separates dF/dy' and dF/dy
+_LARGE = 2.0**30  # the factor cj for which `exact_partials` separates dF/dy' from dF/dy
 
 
 class FirstOrderBatch(Batch):
@@ -365,7 +365,7 @@ class FirstOrderBatch(Batch):
         plain = np.ones(count, dtype=bool)
         if self._unknown_z:
             n_y = self.request.problem.n_y
-            evaluable = np.isfinite(self._values(np.zeros(1))[0]).all(axis=1)  # others need another guess
+            evaluable = np.isfinite(self._values(np.zeros(1))[0]).all(axis=1)  # other members need another guess of z
 
             def values(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 starts[:] = rows

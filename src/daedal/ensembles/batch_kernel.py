@@ -3,8 +3,7 @@
 For each member, all memory is reset to the initial state of a run (its *image*), parameters and start are written, and
 the method's loop runs to the end. This is exactly what the driver does for a single run, so the results are
 bit-identical. Members that need special handling (an inconsistent start, a failure, a change of the method) are
-returned with a code,
-and the driver runs them.
+returned with a code, and the driver runs them.
 
 Parts specific to problem classes are called through pointers: `begin(batch, k)` prepares member k, `look(batch,
 reason)` is called after every slice of a run, `finish(batch, k)` processes the results. All return 0 or a reason to

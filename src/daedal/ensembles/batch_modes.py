@@ -43,13 +43,13 @@ _COLUMNS = "event_member", "event_t", "event_name", "event_direction", "event_en
 
 
 class ModesBatch(Batch):
-    """Members that start in a mode given by name.
+    """Batch of members that start in a mode given by name.
 
     Parameters
     ----------
     runner : Runner
     start, params : object
-        Start and parameters of a successful member; the modes are prepared from the states in which it entered them.
+        Start and parameters of a successful member; modes are prepared from the states at which it entered them.
     """
 
     def __init__(self, runner: Any, start: Any, params: Any):

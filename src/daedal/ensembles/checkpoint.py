@@ -33,7 +33,7 @@ class Checkpoint:
 
     def __init__(self, path: Any, request: EnsembleRequest, members: Members):
         self.path = Path(path)
-        self.trouble = ""  # reason for which writing has stopped, or empty
+        self.trouble = ""  # why no more files are written; empty if they are
         self._waiting: list[Part] = []
         self._written = time.monotonic()
         digest = request_digest(request, members)
@@ -174,7 +174,7 @@ def request_digest(request: EnsembleRequest, members: Members) -> str:
 
 
 def _version() -> str:
-    """Version of Daedal, whose methods determine the bits."""
+    """Version of Daedal, on which the bits of the results depend."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

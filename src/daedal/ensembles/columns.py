@@ -67,7 +67,7 @@ class Vectors:
 
 
 class Named:
-    """Values by name: starts of variables, or parameters, each with a leading axis if varying."""
+    """Starts or parameters by name, each with a leading axis if it varies."""
 
     def __init__(self, columns: Mapping[Any, MemberColumn]):
         self.columns = dict(columns)
@@ -213,7 +213,7 @@ class Members:
                 return
 
     def _read(self, values: Any, first: int, wanted: int) -> tuple[Any, int]:
-        """Some members, and their number, which is smaller if an iterator ended."""
+        """Some members, and their number, which is less than `wanted` if an iterator ended."""
         if isinstance(values, Streamed):
             return values.read(wanted)
         return None if values is None else values.take(slice(first, first + wanted)), wanted
@@ -274,7 +274,7 @@ class NumbersOf:
     params : object
         The parameters of the problem.
     read : callable or None
-        ``read(params)``, the vector of numbers of parameters; None if no function has any.
+        ``read(params)`` returns the numbers of the parameters as a vector; None if no function has parameters.
     """
 
     def __init__(self, params: Any, read: Callable[[Any], np.ndarray] | None):

@@ -45,7 +45,7 @@ class Ensemble:
     y, q, v : numpy.ndarray, shape (members, n, nt)
         States at `t`, NaN after the end of a run.
     outputs : dict of numpy.ndarray
-        The chosen outputs, with a leading axis for the members.
+        The outputs requested by ``outputs=``, with a leading axis for the members.
     reduced : dict
         ``reduced["mean"]["y"]`` and so on: the reductions of each quantity. States have the name ``y``.
     status : numpy.ndarray of str
@@ -53,14 +53,15 @@ class Ensemble:
     failed : numpy.ndarray of int
         The failed members, excluding those that were not run.
     messages : dict of int to str
-        The reasons, by member.
+        Messages of members that failed or timed out, by member.
     events : dict of numpy.ndarray
         The events of all members: columns ``member``, ``t``, ``name``, ``direction``, ``terminal``.
     names : tuple of str
         Names of the entries of a state.
     message : str
-        The backend, the number of runs, and the time.
+        Number of runs and of successes, and the backend with the reason for its choice.
     seconds : float
+        Duration of the computation.
 
     Examples
     --------

@@ -146,7 +146,7 @@ class DaskBackend:
             finished.clear()
 
     def _split(self, chunk: Chunk, error: Exception, deliver: Callable[[Part], None]) -> None:
-        """Run the members of a chunk that has terminated several workers one by one; some may do so again."""
+        """Run the members of a chunk one by one if the chunk has terminated several workers."""
         if chunk.count == 1:
             deliver(lost(chunk, error))
             return
@@ -171,7 +171,7 @@ def lost(chunk: Chunk, error: Exception) -> Part:
     """Part for a chunk that no worker could compute: its members have failed."""
     part = Part.empty(chunk)
     for row in range(chunk.count):
-        part.fail(row, f"the task that ran it failed: {type(error).__name__}: {error}".rstrip(": "))
+        part.fail(row, f"the task that ran this member failed: {type(error).__name__}: {error}".rstrip(": "))
     return part
 
 

@@ -27,7 +27,7 @@ FIRST_ORDER = Struct(
         ("atol", f64["system.n"]),
         # the last step at which each variable exceeded its atol, then its sign at this step
         ("signs", i64[2, "system.n"]),
-        ("first_look", INTEGER),  # number of steps after which failures are first counted; 0 for never
+        ("first_look", INTEGER),  # number of steps at the first check for too many failures; 0 for no checks
         ("due", INTEGER),
         ("steps_seen", INTEGER),
         ("failures_seen", INTEGER),
@@ -131,7 +131,7 @@ def _watch_signs(run, own):
 
 @part
 def watch_sign(own, y):
-    """Whether a variable has left an interval below its atol with the opposite sign."""
+    """Mark the run as suspicious if a variable has the opposite sign after more than _LONG points below its atol."""
     atol, last_large, last_sign = own.atol, own.signs[0], own.signs[1]
     own.points += 1
     for i in range(y.size):

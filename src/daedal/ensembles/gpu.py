@@ -92,8 +92,7 @@ MESSAGES = {
     int(Ending.NEWTON_FAILED): "Newton's iteration for the constraints did not converge",
     int(Ending.MATRIX_SINGULAR): (
         "elimination failed with a bad pivot for arbitrarily short steps: the matrix is singular there, or needs "
-        "pivoting "
-        "(on='threads')"
+        "pivoting, which on='threads' provides"
     ),
     int(Ending.UNEVALUABLE): MEANINGS[Ending.UNEVALUABLE],
     int(Ending.CALLBACK_RAISED): MEANINGS[Ending.CALLBACK_RAISED],
@@ -237,7 +236,9 @@ class GPUBackend:
         if rows is None and layout is not None:
             members = [chunk.params.member(i) for i in range(chunk.count)]
             if not all(layout.fits(member) for member in members):
-                raise InvalidProblemError("on='gpu': params of all members must have the structure of the problem's")
+                raise InvalidProblemError(
+                    "on='gpu': params of all members must have the same structure as params of the problem"
+                )
             rows = np.array([layout.numbers(member) for member in members])
         assert rows is not None
         return rows
@@ -343,7 +344,7 @@ def solve_on_gpu(
 
     Returns
     -------
-    Results
+    GPUResults
         Arrays on the device: ``y`` of shape (members, n) and ``t``, the end of each run; ``outputs``, of shape
         (members, times, n); ``statuses``, positive for successful runs (2: finished, 4: ended by an event); ``steps``,
         ``rejections``, ``fired``.

@@ -80,7 +80,7 @@ def integrator_source(
     outputs : bool
         Whether values between the start and the end are output.
     single : bool
-        Single precision.
+        Whether states are in single precision.
     driver : str, optional
         Source that calls the integrator; by default the kernel for all members of an ensemble.
     **launch : int
@@ -143,7 +143,7 @@ def _template(name: str) -> str:
 
 
 def _table(name: str, rows: Sequence[Sequence[Any]], kind: str = "real") -> str:
-    """An array of numbers; a matrix if there are several rows."""
+    """C source of a constant array, two-dimensional if there are several rows."""
     number = str if kind == "int" else c_number
     texts = ["{" + ", ".join(number(x) for x in row) + "}" for row in rows]
     if len(rows) == 1:
@@ -247,7 +247,7 @@ _OTHERWISE = "use on='threads'"
 
 @dataclass(frozen=True)
 class GPUModel:
-    """A kernel under construction."""
+    """A traced problem, and the source of its kernel."""
 
     traced: TracedProblem
     code: ProblemInC
@@ -270,7 +270,7 @@ def gpu_model(problem: Any, settings: Any, *, outputs: bool, single: bool = Fals
     outputs : bool
         Whether values between start and end are output.
     single : bool
-        Single precision.
+        Whether states are in single precision.
     **launch : int
         See :func:`daedal.ensembles.gpu_model.integrator_source`.
 
@@ -425,11 +425,11 @@ def execute(
     kernel : callable
         ``kernel(*arguments)`` with the kernel's arguments in order.
     problem : ProblemInC
-    task : Task
+    task : GPUTask
     starts, params : array
         One row per member, or one shared row: shapes (count or 1, n) and (count or 1, n_parameters).
     single : bool
-        Single precision.
+        Whether states are in single precision.
     order : array of int, optional
         The order in which runs are started.
     """

@@ -1,4 +1,4 @@
-"""Guards of a mode at the start of a segment, in compiled code; compare :class:`daedal.hybrid.guards.Guards`."""
+"""Guards of a mode at the start of a segment, in compiled code; see :class:`daedal.hybrid.guards.Guards`."""
 
 import numpy as np
 
@@ -128,7 +128,7 @@ def memory_of(h, mode, fired, values):
 
 @part
 def judge(h, mode, run, t, y, step):
-    """Determine directions of the guards, and initially held signs; 0, or IMMEDIATE if one fires immediately."""
+    """Determine directions of the guards, and initially held signs; returns 0, or IMMEDIATE if one fires."""
     m, roots = mode.m, run.roots
     values, direction = mode.values, roots.direction
     copy(direction, mode.direction)
@@ -193,7 +193,7 @@ def _hold(roots, i, side, time):
 
 @part
 def _may_pass(h, mode, i):
-    """Whether guard i belongs to the transition just taken and may mark an instant, which is left to the driver."""
+    """Whether guard i belongs to the last transition, within the same mode; the driver then decides if it can fire."""
     return h.before == h.mode and h.crossed == mode.transition_names[i]
 
 

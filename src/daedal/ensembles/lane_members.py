@@ -38,7 +38,7 @@ class Lanes:
     watches : numpy.ndarray, optional
         Monitors of first-order problems, one record for each lane.
     keep : object, optional
-        Objects that must live as long as these.
+        Objects whose memory the lanes use, to be kept alive.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ MECHANISMS = Struct(
 
 @entry(MEMBER)
 def begin_mechanism(address, k):
-    """y = (q, v, r) and its derivative; members with unsuitable starts are left to the driver."""
+    """Set y = (q, v, r) and its derivative; members with unsuitable starts are left to the driver."""
     batch = record_at(address, BATCH)
     own = record_at(batch.own, MECHANISMS)
     c, y = own.system, batch.starts[k]

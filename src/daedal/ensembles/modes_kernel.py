@@ -31,8 +31,8 @@ TRANSITION = Struct(
     "TRANSITION",
     [
         ("name", INTEGER),
-        ("decision", CALLBACK),  # a number
-        ("targets", i64["n_targets"]),  # mode by number: -1 if it has no loop, or ENDS
+        ("decision", CALLBACK),  # returns an index into `targets`; 0 if there is only one target
+        ("targets", i64["n_targets"]),  # numbers of the modes: -1 for a mode without a loop, or ENDS
         ("n_targets", INTEGER),
         ("reset", CALLBACK),  # reset of (q, v[, r]); 0 if the state is unchanged
         ("n_reset", INTEGER),
@@ -297,7 +297,7 @@ def _target(transition, t, y):
 
 @part
 def _carried_over(h, transition, mode, target, t, y):
-    """Compute the state of the next mode, projected if the transition projects; False in special cases."""
+    """Compute the state of the next mode, projected if requested; returns False if this is left to the driver."""
     after = h.y[: target.n]
     after[:] = 0.0
     if is_given(transition.reset):

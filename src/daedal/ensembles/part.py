@@ -163,7 +163,7 @@ class Part:
         self.messages[self.first + row] = message
 
     def take_from(self, other: Part) -> None:
-        """Insert the results of single members of this part."""
+        """Insert the results of other runs of members of this part."""
         begin = other.first - self.first
         rows = slice(begin, begin + other.count)
         self.status[rows], self.t_final[rows] = other.status, other.t_final

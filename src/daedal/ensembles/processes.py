@@ -239,7 +239,7 @@ class ProcessesBackend:
         again += chunk.only([k for k in range(chunk.count) if k != row])
 
     def _buried(self, process: _WorkerProcess, again, broken: dict[int, int], deliver, how: str) -> None:
-        """Run the members of a process that died one by one; members that terminate it again count as failed."""
+        """Run the members of a dead process one by one; those that terminate a process again count as failed."""
         chunk = process.chunk
         if chunk is None:
             return
@@ -251,7 +251,7 @@ class ProcessesBackend:
             again.append(chunk)
             return
         part = Part.empty(chunk)
-        part.fail(0, f"the process that ran it {how}, twice")
+        part.fail(0, f"the process that ran this member {how}, twice")
         deliver(part)
 
     def _start(self) -> _WorkerProcess:

@@ -200,7 +200,7 @@ def _nan_quantile(values: np.ndarray, level: float) -> np.ndarray:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # entries that no member has
+        warnings.simplefilter("ignore", RuntimeWarning)  # entries that are NaN in all members
         return np.nanquantile(values, level, axis=0)
 
 

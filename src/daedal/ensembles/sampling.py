@@ -35,7 +35,7 @@ def sample(
     seed : int or numpy.random.Generator
         The same seed gives the same points.
     frame : bool
-        Return a pandas frame instead of a mapping of arrays.
+        Whether to return a pandas frame instead of a mapping of arrays.
     **options
         Options of the class in ``scipy.stats.qmc``, for example ``optimization="random-cd"``, ``scramble=False``.
 
@@ -55,7 +55,9 @@ def sample(
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InvalidProblemError(f"n must be a positive integer, got {n!r}")
     if not isinstance(distributions, Mapping) or not distributions:
-        raise InvalidProblemError("distributions must be a mapping of names to intervals or distributions")
+        raise InvalidProblemError(
+            f"distributions must be a mapping of names to intervals or distributions, got {distributions!r}"
+        )
     inverse = {name: _quantile_function(name, given) for name, given in distributions.items()}
     unit = _unit_points(method, len(inverse), int(n), seed, options)
     columns = {name: np.asarray(function(unit[:, k]), float) for k, (name, function) in enumerate(inverse.items())}

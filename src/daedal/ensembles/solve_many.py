@@ -84,13 +84,13 @@ def solve_many(
     t_eval : array, optional
         Output times. Without them the states at the end of each run are stored.
     outputs : str, sequence of str, or callable, optional
-        Stored instead of the states at `t_eval`: variables and multipliers by name, or the result of a function of the
-        :class:`Solution`: numbers, an array or a mapping of them.
+        What to store instead of the states at `t_eval`: variables and multipliers by name, or the result of a function
+        of the :class:`Solution`: numbers, an array or a mapping of them.
     reduce : str, Aggregator, (function, merge), or several, optional
         Store only statistics of the members: "mean", "var", "std", "min", "max", "median", "count", "quantiles", a
-        :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or the result of a function of a
-        block of members, merged by another: see :mod:`daedal.ensembles.reductions`. They apply to the outputs, or to
-        the states at `t_eval`, or at the end.
+        :class:`daedal.ensembles.Quantiles`, a :class:`daedal.ensembles.Histogram` or a pair (function of a block of
+        members, function that merges two results): see :mod:`daedal.ensembles.reductions`. They apply to the outputs
+        if requested, otherwise to the states at `t_eval` or, without `t_eval`, at the end.
     on : {"threads", "processes", "dask", "gpu"}, executor or Dask client
         The backend. Threads suit compiled functions; for Python functions, processes are used instead, as stated in the
         message. Any ``concurrent.futures.Executor`` and ``dask.distributed.Client`` is accepted.
@@ -105,7 +105,7 @@ def solve_many(
     keep_events : bool, optional
         Whether to store the events of all members; by default if there are events and no reductions.
     progress : bool
-        Show a progress bar with the rate and the remaining time.
+        Whether to show a progress bar with the rate and the remaining time.
     t_stop : float, optional
         See :func:`daedal.solve`.
     gather : bool
@@ -117,8 +117,8 @@ def solve_many(
     Returns
     -------
     Ensemble
-        Failed members are marked and keep their message; they never stop the others. After an interrupt (Ctrl-C) it
-        holds the results so far.
+        Failed members are marked and keep their message; they never stop the others. After an interrupt (Ctrl-C) the
+        ensemble contains the results so far.
 
     Notes
     -----
@@ -307,7 +307,7 @@ def _ensemble(request, members, collector: Collector, chosen: Chosen, store, kep
     count = collector.count if members.count is None else members.count
     words = [_in_words(collector, count, chosen)]
     if interrupted:
-        words.append(f"Interrupted: {count - collector.done} were not run." if count else "Interrupted.")
+        words.append(f"Interrupted: {plural(count - collector.done, 'member')} not run." if count else "Interrupted.")
     if store is not None and store.trouble:
         words.append(store.trouble)
     return Ensemble(

@@ -64,7 +64,7 @@ class Runner:
         return solver.solve(request.span, start, params, t_eval=times, t_stop=request.t_stop, progress=progress)
 
     def warm_up(self, start: Any, params: Any) -> None:
-        """Load the code for a run with a short one, so that members with a time limit do not wait for it."""
+        """Load code by a short run, so that the time limit of a member does not include loading."""
         request, (t0, t1) = self.request, self.request.span
         short = replace(
             request,
@@ -283,7 +283,7 @@ class Worker:
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def try_batch(self, chunk: Chunk, known: Part | None = None) -> float | None:
-        """Whether a batch kernel runs the first member of a chunk bit-identically to the driver; if so, its time.
+        """Time of the first member in a batch kernel; None if it does not run there bit-identically to the driver.
 
         The batch kernel is then used for all others; unsupported members are left to the driver.
         """
@@ -293,7 +293,7 @@ class Worker:
             known = Part.empty(first)
             self.member(known, 0, first)
         if known.status[0] not in (FINISHED, EVENT):
-            self._asked = False  # another member may reveal what this one cannot
+            self._asked = False  # a failed member does not show whether a batch kernel applies; try another one
             return None
         member = first.member(0)
         batch = self._made(*member)
@@ -310,7 +310,7 @@ class Worker:
 
     @property
     def was_asked(self) -> bool:
-        """Whether a successful member has shown if a batch kernel applies."""
+        """Whether it is known if a batch kernel applies, from a successful member."""
         return self._asked
 
     def _batch(self) -> Any:

@@ -5,14 +5,15 @@ from collections import deque
 import numpy as np
 
 INTERVALS = 6  # number of intervals that must shrink by nearly the same factor
-EVEN = 0.2  # allowed variation of that factor, relative to its distance from 1
+EVEN = 0.2  # largest deviation of the ratios of intervals from that factor c, relative to max(c, 1 - c)
 SHRINKING = 0.5  # largest last interval, as a fraction of the first
 RESOLUTION = 1e3 * float(np.finfo(float).eps)  # smallest distinguishable relative distance of times
 CLOSE = 100.0  # distance from the accumulation point at which to stop, in units of RESOLUTION
-FEW = 30  # number of transitions, on average less than RESOLUTION apart, that counts as chattering
+FEW = 30  # number of transitions that count as chattering if they are on average less than RESOLUTION apart
 WINDOW = 500  # number of transitions over which chattering is measured
-HOPELESS = 10.0  # multiple of the maximum number of transitions, at which the run has no prospect of reaching its end
-_MANY = 10**6  # smallest maximum number of transitions in this estimate
+# the run chatters if the rest of the interval would take more than this multiple of the maximum number of transitions
+HOPELESS = 10.0
+_MANY = 10**6  # a smaller maximum number of transitions is replaced by this number in the test for chattering
 
 
 class AccumulationWatch:
@@ -25,7 +26,7 @@ class AccumulationWatch:
         self._recent: deque[float] = deque(maxlen=WINDOW)
 
     def add(self, name: str, t: float) -> float | None:
-        """Add a transition; returns the point at which transitions of this name accumulate once it is near, else None.
+        """Add a transition; return the point at which those of this name accumulate if `t` is near it, otherwise None.
 
         Intervals d_k that shrink by the factor c have the limit t* = t_k + d_k c / (1 - c).
         """

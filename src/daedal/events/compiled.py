@@ -11,7 +11,7 @@ class CompiledPart:
 
     function: Any
     arguments: str
-    size: int  # 0 for a number
+    size: int  # length of the result if it is a vector, 0 if it is a number
 
 
 @lru_cache(maxsize=64)

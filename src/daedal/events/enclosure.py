@@ -26,17 +26,17 @@ ENCLOSURE = Struct(
         ("program", at(PROGRAM)),
         ("n", INTEGER),  # length of the state
         ("functions", INTEGER),
-        *[(name, i64["functions"]) for name in ("index", "values", "rates")],  # index in the vector, nodes
+        *[(name, i64["functions"]) for name in ("index", "values", "rates")],  # function, nodes of value and rate
         ("inputs", INTEGER),
-        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # nodes of y, y' and y'' in sequence; -1: time
+        *[(name, i64["inputs"]) for name in ("nodes", "places")],  # nodes of inputs, indices in (y, y', y''); -1: t
         ("parameters", INTEGER),
         *[(name, i64["parameters"]) for name in ("parameter_nodes", "parameter_places")],
         ("numbers", ADDRESS),  # address of the parameters
         ("basis", f64[ROWS, ROWS]),  # Taylor coefficients of the Newton polynomials, in units of half the piece
-        ("following", ADDRESS),  # the enclosure of further functions
+        ("following", ADDRESS),  # the next record, with further functions; 0 for the last one
     ],
 )
-"""Some of the switching functions as a program."""
+"""Some of the switching functions, with the program that bounds their values and rates."""
 
 _FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # verdicts on a piece; _JUMPY: undecided, and the function may jump
 _DEEPEST = 60
@@ -44,7 +44,7 @@ _NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function
 _ROUNDED = 4e-15  # bound of the rounding error of a polynomial, relative to the sum of the sizes of its terms
 _CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of the difference of two times
 _TINY = 1e-300
-_SAME = 1e-8  # fraction of the bounds by which a value may exceed them
+_SAME = 1e-8  # largest distance of a value from the interval of its bounds, relative to the sizes of the bounds
 
 
 @part

@@ -33,14 +33,15 @@ class Event:
         Returns a number, or a vector for several functions at once. Functions compiled with ``numba.njit`` are called
         without the interpreter, if all functions of the run are compiled.
     terminal : bool or int, or a sequence of them
-        Whether the event stops the integration; an integer k: at its k-th occurrence. Other events are only recorded.
+        Whether the event stops the integration, or the number of the occurrence that does. Other events are only
+        recorded.
     direction : {0, 1, -1} or sequence
         Sign changes that count: from - to + (1), from + to - (-1), or both (0), in the direction of integration.
     name : str or sequence of str, optional
         Name of the event in ``sol.events``.
     inside : {"extrema", "ends"}
-        "extrema" detects pairs of crossings inside a step, at the cost of one more evaluation per step, and a few if
-        the function turns back towards zero; "ends" compares only the signs at the ends of steps.
+        "extrema" detects pairs of crossings inside a step, at the cost of one more evaluation per step, and a few
+        more if the function turns back towards zero; "ends" compares only the signs at the ends of steps.
     touch : bool or sequence of bool
         Whether an extremum closer to zero than `delta`, without a sign change, counts.
     location : {"roots", "monitoring", "auto"} or sequence
@@ -63,7 +64,7 @@ class Event:
     * A zero that is touched but not crossed does not count, unless `touch` is set.
     * Functions with roots closer than the time resolution fire together, at the same time, in the order of the events.
       If one of them is terminal, all of them are recorded.
-    * The time is the first one known to lie after the root: the function has its new sign there.
+    * The recorded time lies just after the root: the function has its new sign there.
     * A function that jumps across zero fires at the jump.
     * With monitoring the event is the arrival in the layer: the direction is that of the approach, and there is no
       other event until the function has left the layer. A run that starts in the layer starts after the event.
@@ -97,8 +98,8 @@ class GuardEvent(Event):
     Attributes
     ----------
     guards : object, optional
-        ``guards.switching(event, sizes, n, params)`` returns the prepared functions, or None, and
-        ``guards.traced(sizes, n, params)`` their bounds.
+        ``guards.switching(event, sizes, n, params)`` returns the guards as switching functions, or None;
+        ``guards.traced(sizes, n, params)`` returns their graph, from which bounds are computed.
     held : tuple
         See :class:`SwitchingFunctions`.
     own : callable
@@ -221,7 +222,7 @@ class SwitchingFunctions:
         return replace(self, evaluate=evaluate, plain=evaluate, params=params, enclosed=enclosed)
 
     def is_like(self, other: "SwitchingFunctions") -> bool:
-        """Whether both differ only in parameters, directions and signs at the start."""
+        """Whether `other` has the same functions and differs only in parameters, directions and signs at the start."""
         if len(self.enclosed) != len(other.enclosed):
             return False
         if self.evaluate is not other.evaluate and (self.native is None or other.native is None):
@@ -351,7 +352,7 @@ def _as_event(event, position) -> Event:
 
 
 def state_arguments_of(problem: Any) -> StateArguments:
-    """Permitted arguments of events of a problem, or of a view of a problem."""
+    """The arguments that event functions of `problem`, which may also be a view of a problem, can have."""
     shown = getattr(problem, "shown_by", problem)
     return StateArguments(shown, problem.params is not None, state_split(shown) is not None)
 
@@ -417,7 +418,7 @@ def _title(event: Event, position: int) -> str:
 
 
 def _checked(function, position: int, title: str):
-    """``function(t, y, yp)`` with a check of its result, which may have any size, or the `size` at the start."""
+    """``function(t, y, yp, size=None)`` with a check of its result, which must have length `size` if that is given."""
 
     def call(t, y, yp, size=None):
         try:

@@ -67,7 +67,7 @@ def first_reversal(system, roots, left, right, t_end, psi, phi, k):
 def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
     """Follow function i, multiplied by its sign to be positive, to its extremum or to the first value below zero.
 
-    Returns (x, value, status) with the place left + x length; the search ends with the last value as soon as a parabola
+    Returns (x, value, status), where the place of the value is left + x length. The search stops as soon as a parabola
     remains above zero, or above `allowed`.
     """
     sign = 1.0 if roots.low[i] > 0.0 else -1.0

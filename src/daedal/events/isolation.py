@@ -17,7 +17,7 @@ WORDS = 3
 def first_zero(system_address, roots_address, t, end, memory):
     """The first event in (t, end] of a state at rest, treated as a single step.
 
-    Writes the time to `memory`; returns 1, 0 if there is none, or -1 if a function cannot be evaluated.
+    Writes the time to `memory`; returns 1 if there is an event, 0 if not, or -1 if a function cannot be evaluated.
     """
     system, roots = record_at(system_address, SYSTEM), record_at(roots_address, ROOTS)
     result, psi, phi = floats(memory, 1), floats(memory + 8, 2), float_rows(memory + 24, 2, roots.size)

@@ -18,8 +18,8 @@ from daedal.kernels.system import HOOK, HOOK_DONE, call_hook
 from daedal.kernels.vectors import copy
 
 _MOST_TRIES = 8  # maximum number of attempts at a step; below the 10 failures after which DASSL stops
-_STRAIGHT = 0.5  # relative change of slope from step to step
-_CUT = 0.5  # ratio of consecutive steps that indicates a reduction by the method
+_STRAIGHT = 0.5  # change of slope between two steps, relative to the larger slope, up to which a function is straight
+_CUT = 0.5  # ratio of consecutive step sizes below which the method must have reduced the step
 
 
 @entry(HOOK)
@@ -46,7 +46,7 @@ def layer_hook(record, t, h, y):
 
 @part
 def _take_over(roots, t):
-    """If the last attempt was accepted, the current step begins at its end."""
+    """Start the current step at the end of the last attempt if that attempt was accepted."""
     if abs(t - roots.t_tried) < abs(t - roots.t_start):
         copy(roots.before, roots.start)
         copy(roots.start, roots.tried)
@@ -57,10 +57,10 @@ def _take_over(roots, t):
 
 @part
 def _jumps(roots, h):
-    """Whether a function jumps over its layer; for functions judged by shape, only if it is also not straight.
+    """Whether a function jumps over its layer; functions judged by shape count only if they are not straight.
 
-    A function also counts as not straight if the method reduces its steps before the zero, as for equations that end
-    there.
+    A function also counts as not straight if the method reduces its steps before the zero, as it does if the equations
+    are undefined after it.
     """
     n = roots.n
     location, crooked = roots.location, roots.crooked

@@ -8,8 +8,8 @@ import numpy as np
 from daedal.events.event import Enclosed, SwitchingFunctions
 
 MOST_BOXES, FURTHER_BOXES = 2000, 50
-"""Maximum number of pieces of a step that are examined to decide whether a function has a zero there; and the number
-after an undecided search. Chosen."""
+"""Maximum number of pieces of a step that are examined to decide whether a function has a zero in it: usually, and in
+steps after an undecided search. Chosen."""
 _DEEPEST = 64
 
 

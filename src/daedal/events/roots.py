@@ -17,7 +17,7 @@ from daedal.kernels.compilation import inlined, part
 from daedal.kernels.vectors import copy
 
 _MAX_BISECTIONS = 200
-_AHEAD = 16.0  # distance, in resolutions, after which a function has a sign again
+_AHEAD = 16.0  # distance from a zero, in resolutions, at which the new sign of a function is first determined
 _NOISY = 1e-3  # fraction of a step in which the sign of a function near a zero may be round-off
 _MOST_PIECES = 50  # maximum number of pieces into which turning functions divide a step
 _TOGETHER = 1e-5  # fraction of a step: tangential zeros this close after a root are merged with it
@@ -109,10 +109,11 @@ def _take_aim(roots):
 
 @part
 def _leave_zeros(system, roots, left, resolved, t_high, t_end, psi, phi, k):
-    """The point at which functions that vanish at the left end, or have just fired, have left zero; (place, status).
+    """Find the point at which functions that vanish at the left end, or have just fired, have left zero.
+
 
     Near a zero the sign of a function may be round-off: it counts if two points, one twice as far as the other, agree.
-    The search continues from there.
+    Returns (place, status); the search for roots continues from this place.
     """
     n = roots.n
     low, trial, seen = roots.low, roots.trial, roots.middle

@@ -25,13 +25,13 @@ SEARCH = Struct(
     "SEARCH",
     [
         ("n", INTEGER),
-        ("enclosure", ADDRESS),  # first record of a chain
+        ("enclosure", ADDRESS),  # first in the chain of ENCLOSURE records
         *[(name, i64["n"]) for name in ("enclosed", "verdicts", "doubtful", "rough")],
         ("doubt", f64["n"]),  # time from which on an enclosed function is undecided or sampled
         *[(name, f64["n"]) for name in ("begin", "end")],
         ("doubts", INTEGER),  # number of undecided functions
         ("most_boxes", INTEGER),  # maximum number of pieces in one search
-        ("further_boxes", INTEGER),  # the same after an undecided search
+        ("further_boxes", INTEGER),  # maximum number of pieces after an undecided search
         ("boxes", INTEGER),  # number of pieces so far
         ("depth", INTEGER),
         ("ends", f64["depth"]),
@@ -49,14 +49,14 @@ ROOTS = Struct(
         ("t_end", FLOAT),  # end of the run
         ("t_begin", FLOAT),  # start of the run
         ("held", INTEGER),  # whether some functions have a fixed sign for a time
-        ("encloses", INTEGER),  # whether functions are enclosed
+        ("encloses", INTEGER),  # whether some functions are enclosed
         ("search", at(SEARCH)),
         *[(name, i64["n"]) for name in _INTEGERS],
         *[(name, f64["n"]) for name in _FLOATS],
         ("y", f64["size"]),
         ("yp", f64["size"]),
         # for functions monitored before a step is accepted
-        ("watched", INTEGER),  # how many
+        ("watched", INTEGER),  # number of monitored functions
         ("system", at(SYSTEM)),
         ("slope", optional(f64["size"])),  # y' at the end of the step
         ("inner", ADDRESS),  # another hook, which is called first

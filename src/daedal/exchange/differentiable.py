@@ -32,7 +32,7 @@ from daedal.sensitivity.adjoint.gradient import AdjointRun
 
 FORWARD, ADJOINT, AUTO = "forward", "adjoint", "auto"
 _MOST_FORWARD = 24
-"""Number of parameters up to which "auto" uses forward sensitivities; such a run takes as long as one backward run."""
+"""Number of parameters up to which "auto" uses forward sensitivities; for this number they cost one backward run."""
 _MOST_FORMS, _MOST_JACOBIANS = 32, 32
 _SHORT = 1e-6  # length of a short run as a fraction of the interval, used to obtain the initial values
 _FREE, _STEP = 1e-8, 1e-5
@@ -74,7 +74,7 @@ class DifferentiableSolve:
     ):
         for name in ("sensitivities", "initial_sensitivities", "dense_output"):
             if name in options:
-                raise InvalidProblemError(f"{name} cannot be given: what is differentiated follows from the arguments")
+                raise InvalidProblemError(f"{name} cannot be given; omit it: derivatives follow from the arguments")
         for name, value, known in (
             ("derivatives", derivatives, (AUTO, FORWARD, ADJOINT)),
             ("failed", failed, ("raise", "nan")),
@@ -166,7 +166,7 @@ class DifferentiableRun:
             except InvalidProblemError:
                 if self.given.derivatives == ADJOINT:
                     raise
-                self._is_adjoint = False  # other indices and problems with switches use forward sensitivities
+                self._is_adjoint = False  # problems with switches or of higher index use forward sensitivities
         unique, places = _distinct(theta)
         jacobians, axes = self._jacobians_of(unique), len(self.shape)
         return np.stack(

@@ -165,8 +165,8 @@ def export_fmu(
     name : str, optional
         Name of the model; by default that of the file.
     compiler : str, optional
-        A C compiler, ``"ziglang"`` for the one in the Python package of this name. By default the first of cc, gcc,
-        clang and ziglang that is found.
+        Name or path of a C compiler, or ``"ziglang"`` for the compiler in the Python package of this name. By default
+        the first of cc, gcc, clang and ziglang that is found.
     binary : bool
         Whether to compile; otherwise the FMU has sources only.
     correct_initial : bool
@@ -224,7 +224,7 @@ def export_fmu(
         model = _hybrid_model(problem, initial, chosen, stated, method, rtol, atol, options)
     else:
         model = _plain_model(problem, initial, t0, chosen, stated, method, rtol, atol, options)
-    # rejects initial values and tolerances that `solve` rejects
+    # raises for initial values and tolerances that `solve` rejects
     daedal.Simulation(problem, initial, t0=t0, rtol=rtol, atol=atol, correct_initial=correct_initial)
     return _written(model, path, kind, version, name or path.stem, float(np.min(rtol)), compiler, binary)
 
@@ -341,7 +341,7 @@ def _by_name(problem: Any, initial: Any, t0: float) -> Any:
 
 
 def _reduced(problem: Any, initial: Any, t0: float, equations: Any, signature: Any):
-    """A problem of higher index, with a selection suitable for its start."""
+    """Reduce a problem of higher index, with a selection suitable for its start; see :func:`integrable`."""
     reduction = ReducedProblem.checked(problem, equations, signature)
     found: Any = daedal.consistent_initial(problem, t0, initial)
     y = np.concatenate(found) if isinstance(problem, SemiExplicitDAE) else np.asarray(found[0])
@@ -364,7 +364,7 @@ def _with_fixed_selection(reduction: ReducedProblem, count: int) -> ImplicitDAE:
     """The reduced problem with its selection as part of the equations: only selected unknowns have derivatives."""
     problem: Any = reduction.problem
     numbers = np.zeros(0) if problem.params is None else np.asarray(problem.params, dtype=float)
-    residual = problem.residual  # it has numbers of the selection only if there are several selections
+    residual = problem.residual  # `params` also contain the selection if there are several selections
     if numbers.size > count:
         residual = residual.with_constants(count, numbers[count:])
     return ImplicitDAE(residual, problem.n, params=numbers[:count] if count else None, names=problem.names)
@@ -561,7 +561,7 @@ def _written(
     if found is not None:
         how = f"sources, and a binary for {folder} compiled by {found.name}"
     elif binary:
-        how = "sources only, since no C compiler was found (cc, gcc, clang, or: pip install ziglang)"
+        how = "sources only, since no C compiler was found (install cc, gcc or clang, or: pip install ziglang)"
     else:
         how = "sources only"
     message = f"{path}: FMI {version} {kinds[kind]}, {how}"

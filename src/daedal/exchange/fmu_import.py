@@ -234,8 +234,8 @@ def import_fmu(path: str | Path, *, t0: float = 0.0) -> ImportedFMU:
     Notes
     -----
     FMPy (``pip install daedal[fmu]``) loads the binary. Its functions are called from Python, about 10 us each.
-    Directional derivatives of the FMU, if available, are the Jacobian. Discrete states are stored in the FMU: a run
-    through events restarts it, so a problem supports one run at a time.
+    Directional derivatives of the FMU, if available, are used as the Jacobian. Discrete states are stored in the FMU: a
+    run through events restarts it, so a problem supports one run at a time.
 
     Examples
     --------

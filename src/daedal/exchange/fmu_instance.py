@@ -37,7 +37,7 @@ def read_description(path: Path) -> Any:
     except Exception as error:  # FMPy may raise any exception for a file that it cannot read
         raise InvalidFileError(f"{path} cannot be read as an FMU: {error}") from error
     if found.fmiVersion not in ("2.0", "3.0"):
-        raise InvalidProblemError(f"{path} is an FMU of version {found.fmiVersion}; versions 2.0 and 3.0 are imported")
+        raise InvalidProblemError(f"{path} is an FMU of version {found.fmiVersion}; only 2.0 and 3.0 can be imported")
     if found.modelExchange is None:
         raise InvalidProblemError(
             f"{path} has no Model Exchange interface: a Co-Simulation FMU has its own integrator. Remedy: export it "

@@ -128,7 +128,7 @@ def mode_in_c(name: str, problem: Any, tableau: Any, by: str = "export_fmu") -> 
             raise
         raise InvalidProblemError(
             f"{by} writes functions as code, so they must be traceable. {error}. Remedy: write them with operators, "
-            "numpy and math functions alone; problem.functions tells which are traced"
+            "numpy and math functions alone; problem.functions lists which are traced"
         ) from error
 
 
@@ -157,7 +157,7 @@ def _without_rates(mode: ModeInC, nodes: Sequence[int], what: str, by: str = "ex
                 if j not in places:
                     raise InvalidProblemError(
                         f"{by}: {what} depends on the derivative of an algebraic variable. Remedy: state it "
-                        "without that"
+                        "without this derivative"
                     )
                 there[graph.data[i]] = mode.rates.nodes[places[j]]
     return inlined(graph, nodes, graph, there)
@@ -276,7 +276,7 @@ class _ModeWriter:
         return made
 
     def dispatched(self, name: str) -> str:
-        """``name`` for the mode in p[P]."""
+        """The C function ``name``, which calls its version for the current mode, stored in p[P]."""
         last = len(self.modes) - 1
         cases = " ".join(f"case {k}: return {name}_{k}(t, y, p, result);" for k in range(last))
         zeros = "  for (int i = 0; i < K; i++) result[i] = 0;\n" if name == "slopes" and last else ""

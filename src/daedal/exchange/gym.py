@@ -87,8 +87,8 @@ class Environment(gymnasium.Env):
         self.simulation = daedal.Simulation(problem, first, **options)
         if not self.simulation.input_names:
             raise InvalidProblemError(
-                "the problem has no inputs for the actions: state it with inputs=['u'], or name parameters of it as "
-                "inputs=..."
+                "the problem has no inputs for the actions: state it with inputs=['u'], or pass names of its "
+                "parameters as inputs=..."
             )
         self._start = self.simulation.save_state()
         low, high = self._bounds(actions)

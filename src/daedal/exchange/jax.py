@@ -96,7 +96,7 @@ class JaxSolve:
 
 @lru_cache(maxsize=1)
 def _primitives() -> SimpleNamespace:
-    """The function and its two products as JAX primitives, whose leading axes are batches.
+    """The values of a run and the two products with its Jacobian as JAX primitives, whose leading axes are batches.
 
     The product with the Jacobian is linear in the change of theta; its transpose is the other product.
     """
@@ -150,7 +150,7 @@ def _primitives() -> SimpleNamespace:
             if type(tangents[0]) is not ad.Zero:
                 raise NotImplementedError(
                     "second derivatives of solutions are not defined: derivatives of daedal.jax.solve cannot be "
-                    "differentiated again by its arguments"
+                    "differentiated again with respect to its arguments"
                 )
             change = kind.bind(primals[0], ad.instantiate_zeros(tangents[1]), run=run)
             return kind.bind(*primals, run=run), change

@@ -71,7 +71,7 @@ class PyTensorSolve:
 
 @lru_cache(maxsize=1)
 def _operations() -> SimpleNamespace:
-    """The solution and its two products as operations."""
+    """The values of a run and the two products with its Jacobian as operations."""
     pt, apply = required("pytensor.tensor", "pytensor"), required("pytensor.graph.basic", "pytensor").Apply
     op: Any = required("pytensor.graph.op", "pytensor").Op
     disconnected = required("pytensor.gradient", "pytensor").DisconnectedType

@@ -164,7 +164,7 @@ class ArgumentForm:
         if not isinstance(params, Mapping):
             if named_params(before) is not None:
                 raise InvalidProblemError(
-                    "params must be a mapping from names to numbers, as those of the problem, got "
+                    "params must be a mapping from names to numbers, like params of the problem, got "
                     f"{type(params).__name__}"
                 )
             labels = [label for label in self._labels if label.split("[")[0] == "p"]

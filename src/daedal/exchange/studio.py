@@ -16,9 +16,9 @@ from daedal.exchange.web_model import WebModel, check_problem, inputs_of, ranges
 from daedal.problems import ODE, MechanicalSystem, SemiExplicitDAE
 from daedal.problems.problem_sources import is_source
 
-_FRAMES = 301  # least number of frames of the drawing
+_FRAMES = 301  # minimum number of frames of the drawing
 _MOST_STEPS = 200_000
-_FEW = 6  # largest number of sliders for which those of start values are visible at first
+_FEW = 6  # number of sliders above which those of start values are hidden at first
 
 
 def studio(
@@ -71,7 +71,7 @@ def studio(
     params : object, optional
         Parameters that replace those of the problem.
     labels : mapping, optional
-        Other names of parameters, for those in arrays: ``{"p[0]": "torque"}``.
+        Names displayed for parameters, such as entries of arrays: ``{"p[0]": "torque"}``.
     seconds : float, optional
         Duration of the motion at normal speed.
     title : str
@@ -90,8 +90,8 @@ def studio(
     -----
     Mechanisms :math:`M q'' = f - G^T \lambda,\; g(q) = 0` are integrated as :math:`q'' = a(t, q, v)`, and every step is
     projected in the norm of M. The page shows the largest :math:`|g|` and :math:`|G v + g_t|`. Inputs of the problem
-    that are numbers can be driven: the model then runs in time, and arrow keys or the pointer set them within the
-    ranges of their sliders.
+    that are numbers can be controlled by the user: the model then runs in real time, and arrow keys or the pointer set
+    them within the ranges of their sliders.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def studio_of(sol: Any, problem: Any, path: Any, **options: Any) -> Path:
     system = problem if problem is not None else getattr(sol, "system", None)
     if system is None:
         raise InvalidProblemError(
-            f"a {type(sol).__name__} does not contain its problem. Remedy: sol.studio(path, problem), or "
+            f"a {type(sol).__name__} does not contain its problem. Remedy: use sol.studio(path, problem), or "
             "daedal.studio(problem, t_span, initial, path)"
         )
     span = float(sol.t[0]), float(sol.t[-1])

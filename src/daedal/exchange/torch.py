@@ -154,7 +154,7 @@ def _functions() -> Any:
             if ctx.needs_input_grad[0]:
                 raise NotImplementedError(
                     "second derivatives of solutions are not defined: derivatives of daedal.torch.solve cannot be "
-                    "differentiated again by its arguments"
+                    "differentiated again with respect to its arguments"
                 )
             other = "pushed" if ctx.product == "pulled" else "pulled"
             return None, ProductFunction.apply(ctx.saved_tensors[0], weights, ctx.run, other), None, None

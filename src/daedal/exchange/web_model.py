@@ -178,7 +178,7 @@ def web_model(
 
 
 def check_problem(problem: Any) -> None:
-    """Raise an error for problems with modes and transitions, and for other objects."""
+    """Raise an error for problems with modes and transitions, and for objects that are not problems."""
     if not isinstance(problem, PROBLEMS):
         raise InvalidProblemError(
             f"studio does not support problems of type {type(problem).__name__}. Remedy: state it as an "
@@ -233,8 +233,8 @@ def _series(mode: ModeInC, outputs: Any) -> dict[str, int]:
     for name, output in stated_outputs(outputs) or ():
         if output is None:
             raise InvalidProblemError(
-                f"outputs: {name!r} has no function. Remedy: variables are shown in any case; pass functions of the "
-                "state, as in outputs={'energy': lambda t, q, v: ...}"
+                f"outputs: {name!r} has no function. Remedy: pass functions of the state, as in "
+                "outputs={'energy': lambda t, q, v: ...}; variables are always shown"
             )
         nodes = function_nodes(mode, output, f"output '{name}'", "studio")
         found |= {name if len(nodes) == 1 else f"{name}[{k}]": node for k, node in enumerate(nodes)}
@@ -266,7 +266,7 @@ def _sum(graph: Graph, nodes: list[int]) -> int:
 
 
 def _drawn(mode: ModeInC, drawing: Any) -> tuple[list[int], list[int]]:
-    """Moving points of a drawing, and the nodes of their x and y, then those of the angles of wheels."""
+    """Moving points of a drawing, and nodes: the coordinates x and y of these points, then the angles of wheels."""
     if drawing is None:
         return [], []
     graph, moving, nodes = mode.tracer.graph, list[int](), list[int]()

@@ -263,7 +263,7 @@ class Guards:
         before : ModeEnd or None
             End of the previous mode.
         ended : numpy.ndarray or None
-            Values one float before, if the arc begins at a break point.
+            Guard values one float before `t`, if the arc begins at a break point.
 
         Returns
         -------
@@ -303,12 +303,12 @@ class Guards:
         return GuardsAtStart(int(hit[0]) if hit.size else None, direction, leaving, crossed)
 
     def _crossed(self, ended: np.ndarray, went: np.ndarray) -> list[tuple[int, int]]:
-        """Guards that crossed zero."""
+        """(index, direction) of the guards that changed sign at a break point, in a direction that ends the mode."""
         changed = (ended * went < 0.0) & ((self.direction == 0) | (self.direction * went > 0.0))
         return [(i, int(went[i])) for i in np.flatnonzero(changed).tolist()]
 
     def _leave(self, t, y, yp, values, noise, step: float, entries: list[int]) -> tuple[np.ndarray, ...]:
-        """For some guards: the sides to which they move (0 if undecided), how long that takes, and their rates."""
+        """Sides to which some guards move (0 if undecided), times until they exceed round-off, and their rates."""
         sides, waits, rates = np.zeros(values.size, dtype=np.int64), np.zeros(values.size), np.zeros(values.size)
         if not entries:
             return sides, waits, rates
@@ -328,7 +328,7 @@ class Guards:
         return sides, waits, rates
 
     def _passes(self, i: int, t: float, before: ModeEnd | None, rate: float, step: float) -> bool:
-        """Whether the guard of the transition just taken keeps its direction, since it marks an instant rather than a
+        """Whether a guard, of the transition just taken, has the same rate as before it: it marks an instant, not a
         limit."""
         if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
@@ -383,7 +383,7 @@ class UserEvents:
         self._occurred[name] = self._occurred.get(name, 0) + 1
 
     def still_to_come(self, now: Instant) -> list[Event]:
-        """Events for the next arc; if they end the run at their k-th occurrence, with the remaining count."""
+        """Events for the next arc; if `terminal` is the number of an occurrence, it is reduced by those so far."""
         if not self._occurred:
             return list(self.events)
         return [self._rest(i, now) if _counts(event) else event for i, event in enumerate(self.events)]
@@ -459,7 +459,7 @@ def names_of(events: Iterable[UserEvents]) -> list[str]:
 # --- validation of a hybrid model before it is run --------------------------------------------------------------------
 
 
-_SHIFTS = (1e-3, 1e-1, 1.0)  # relative to the state, offsets at which a zero guard is evaluated again
+_SHIFTS = (1e-3, 1e-1, 1.0)  # offsets of the state, relative to its size, at which a zero guard is evaluated again
 
 
 @dataclass(frozen=True)
@@ -505,7 +505,7 @@ def check_hybrid(problem: HybridProblem, t: float, initial) -> HybridReport:
                 f"the guard of '{guards.names[i]}' is zero wherever it was evaluated, so it never changes sign"
             )
     for i in np.flatnonzero(guards.direction * values > 0.0):
-        notes.append(f"'{guards.names[i]}' is on the wrong side of its guard and would fire immediately.")
+        notes.append(f"The state is on the wrong side of guard '{guards.names[i]}', which would fire immediately.")
     for transition in guards.transitions:
         target = transition.target(t, y, yp)
         if target is not None:

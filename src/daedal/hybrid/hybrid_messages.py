@@ -47,8 +47,9 @@ def loop(passed: list[tuple[str, str, np.ndarray]], mode: str, form: StateForm, 
             "make the reset lead to the correct side of the guard, or add a mode in which the state stays (a contact)."
         )
     return (
-        f"A loop of immediate transitions at t = {t:.10g}: {path} -> {mode}. Their guards are on the wrong side, "
-        f"or move to it, as soon as a mode begins. State: {state_in_words(form, y)}. Remedy: {remedy}"
+        f"A loop of immediate transitions at t = {t:.10g}: {path} -> {mode}. As soon as one of these modes "
+        f"begins, the guard of its transition is on the wrong side, or moves to it. "
+        f"State: {state_in_words(form, y)}. Remedy: {remedy}"
     )
 
 

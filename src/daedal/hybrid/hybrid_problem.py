@@ -53,7 +53,7 @@ class Mode:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options given."""
+        """The options that were given for this mode, by name."""
         names = ("method", "formulation", "rtol", "atol", "max_step")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
@@ -113,14 +113,14 @@ class Transition:
     direction : {0, 1, -1} or sequence
         -1: the mode lasts while the guard is positive. 1: while it is negative. 0: until it changes sign.
     reset : callable or dict, optional
-        From the arguments of a guard to the initial values of the target mode, in the form that :func:`daedal.solve`
-        accepts; a dict has one function for each target. Without a reset the state is unchanged.
+        Function of the arguments of a guard that returns the initial values of the target mode, in the form that
+        :func:`daedal.solve` accepts; or a dict with a function for each target. Without a reset the state is unchanged.
     name : str, optional
         Name of the transition in ``sol.events``.
     project : bool
-        Whether a state that violates the constraints of the target mode is moved onto them, a mechanical system in the
-        norm of its mass (for velocities a perfectly inelastic impact). Otherwise it is rejected, unless the tolerances
-        explain the violation.
+        Whether a state that violates the constraints of the target mode is projected onto them; for a mechanical system
+        in the norm of its mass matrix (for velocities, this is a perfectly inelastic impact). Otherwise the state is
+        rejected, unless the tolerances explain the violation.
     immediate : bool
         Whether the transition fires immediately if its mode begins on the wrong side of the guard. Otherwise, the guard
         must first return to the correct side.
@@ -222,7 +222,7 @@ class HybridProblem(Preparable):
     transitions: tuple[Transition, ...] = field(default=())
     start: Any = None
     params: Any = field(default=None, init=False)  # parameters of the modes, by name if they have names
-    _source: Any = field(default=None, init=False, repr=False)  # factory and system
+    _source: Any = field(default=None, init=False, repr=False)  # arguments of `made_of`
 
     def __init__(
         self,
@@ -266,7 +266,7 @@ class HybridProblem(Preparable):
         return [t for t in self.transitions if mode in t.sources and t.guard != ZENO]
 
     def accumulation_from(self, mode: str) -> Transition | None:
-        """The transition taken if those out of a mode accumulate."""
+        """The transition that is taken if transitions out of a mode accumulate; None if none is defined."""
         return next((t for t in self.transitions if mode in t.sources and t.guard == ZENO), None)
 
     def tolerance(self, mode: str, value: Any) -> Any:
@@ -367,8 +367,7 @@ class HybridProblem(Preparable):
         return self.in_each(lambda problem: problem.with_inputs(given | inputs.signals(named, hold)))
 
     def in_each(self, change: Callable[[Any], Any]) -> HybridProblem:
-        """The same model, in which ``change(problem)`` replaces the problems with inputs by problems with other
-        inputs."""
+        """A copy of the model in which each problem with inputs is replaced by ``change(problem)``."""
         if self.parameter_holder is not None:
             return self.with_params(change(self.parameter_holder).params)
         modes = {
@@ -412,7 +411,7 @@ class HybridProblem(Preparable):
 
 
 def common_params(problems: Sequence[Any]) -> Any:
-    """Parameters of several problems: those of all, by name; otherwise those of the first problem with parameters."""
+    """Parameters of several problems: all of them if they have names, otherwise those of the first problem with any."""
     given = [problem.params for problem in problems if getattr(problem, "params", None) is not None]
     if given and isinstance(given[0], Driven):
         return given[0]._replace(given=_common([own for params in given if (own := given_params(params)) is not None]))

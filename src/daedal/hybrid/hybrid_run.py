@@ -52,7 +52,7 @@ def solve_between(request: Request, breakpoints, plan: HybridPlan | None = None)
 
 
 def in_pieces(request: Request, breakpoints, option: str = "breakpoints") -> tuple[Request, list[Piece]]:
-    """Return the request in hybrid form and its pieces between the break points of an option."""
+    """Return the request in hybrid form, and the intervals between its break points, which `option` contains."""
     for name, given in (
         ("t_stop", request.t_stop != request.span[1]),
         ("fixed_step", request.settings.fixed_step is not None),
@@ -75,7 +75,7 @@ def _run(request: Request, pieces: list[Piece], plan: HybridPlan) -> HybridSolut
 
 
 class RunStopped(Exception):
-    """End of the run, with this status and message."""
+    """Raised to end the run with a status and a message."""
 
     def __init__(self, success: bool, status: str, message: str):
         super().__init__(message)
@@ -278,7 +278,7 @@ class HybridRun:
         self.mode, self.begin, self.before = target, begin, ModeEnd(source, y, yp, fired, crossed)
         self.came_by = transition
         if idle:
-            # round-off may have ended the arc: its steps are no guide to the next first step
+            # round-off may have ended the arc, so that its step sizes are unsuitable for the next first step
             self.steps.pop(target, None)
         if self.store.n_events >= self.max_events:
             raise RunStopped(False, "failed", messages.too_many(self.store.n_events, t))
@@ -369,7 +369,7 @@ class HybridRun:
         return replace(found, y=np.where(found.y == y, y, found.y - ahead * found.yp))
 
     def _in_machine_code(self, mode: str, y: np.ndarray) -> StateForm:
-        """The form of a mode, with exact derivatives if there are any."""
+        """The form of a mode, with machine code and exact derivatives if available."""
         form = self.forms_here[mode]
         if form.ordinary or not isinstance(form.problem, (ImplicitDAE, SemiExplicitDAE)):
             return form
@@ -378,7 +378,7 @@ class HybridRun:
     # --- one stretch ------------------------------------------------------------------------------------------------
 
     def _consistent(self, mode: str, begin: ModeInitial) -> ModeInitial:
-        """Complete the initial values: requested projections, y' of implicit problems."""
+        """Complete the initial values: project them if requested, and compute y' of implicit problems."""
         form = self.forms_here[mode]
         needed = begin.yp is None if form.implicit else begin.correct
         if needed and form.mechanical:

@@ -66,7 +66,7 @@ class HybridOutput(Tabulated):
         self.stats, self._drift, self.functions = stats, drift, functions
         self._labels, self._n_q, self._chunks, self._contacts = labels, n_q, chunks, contacts
         self._hidden, self._derived = hidden or {}, derived
-        self.sampled: Any = None  # what a controller in discrete time has read and set
+        self.sampled: Any = None  # the :class:`Recording` of a controller in discrete time
 
     @cached_property
     def drift(self) -> dict[str, float]:
@@ -276,12 +276,12 @@ class HybridOutput(Tabulated):
         return times
 
     def __call__(self, t: ArrayLike) -> Any:
-        """Dense output: the solution at `t`, at a transition after it.
+        """Dense output: the solution at `t`; at the time of a transition, the state after it.
 
-        For a number, the result of the mode at `t`: a vector, or the
-        :class:`~daedal.solution.MechanicalState` of a mechanical system. For an array, the same for all times
-        if the modes are mechanical systems with equally many coordinates, otherwise rows like those of `y`, NaN if a
-        mode does not have a variable.
+        For a number, the result has the form of the mode at `t`: a vector, or the
+        :class:`~daedal.solution.MechanicalState` of a mechanical system. For an array, it is one such state for all
+        times if the modes are mechanical systems with equally many coordinates, otherwise an array with rows like those
+        of `y`, NaN if a mode does not have a variable.
         """
         times = self._times_of(t)
         flat = np.atleast_1d(times)
@@ -507,7 +507,7 @@ _COUNTERS = tuple(f.name for f in fields(Statistics) if f.name not in ("seconds"
 
 
 class OutputStore:
-    """Storage for output points, solutions of the segments and events, as requested; for the rest, only totals."""
+    """Storage for output points, solutions of the segments and events; only totals of data that were not requested."""
 
     def __init__(
         self, problem: HybridProblem, forms: Mapping[str, StateForm], keeps_segments: bool, records_events: bool

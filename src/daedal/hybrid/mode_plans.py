@@ -83,7 +83,7 @@ class ModeSettings:
         self._rtol, self._atol = _numbers(settings.rtol, "rtol"), _numbers(settings.atol, "atol")
 
     def weights(self, y: np.ndarray) -> np.ndarray:
-        """rtol |y| + atol; tolerances given for other unknowns are represented by their extremes."""
+        """rtol |y| + atol; vectors of another length are replaced by the smallest rtol and the largest atol."""
         rtol, atol = self.tolerances(y.shape)
         return np.maximum(rtol * np.abs(y) + atol, 1e-300)
 
@@ -156,7 +156,7 @@ class HybridPlan(Plan):
         return plan
 
     def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
-        """A mechanism's state projected onto the constraints of a mode; None unless it is near them and traced."""
+        """A mechanism's state projected onto the constraints of a mode; None if it is too far away, or without code."""
         plan = self.plan(mode, request.problem, request.settings)
         system = plan.machine_system()
         if system is None or system.contact is not None or system.n_w or system.force_uses_multipliers:
@@ -185,7 +185,7 @@ class HybridPlan(Plan):
         return problem if exact is None or not np.isfinite(exact).all() else plan.problem
 
     def _found(self, key: tuple, problem: Any, settings: Settings) -> Any:
-        """A plan of this mode adapted to other parameters; or a new one."""
+        """The plan for a problem: that stored under `key`, adapted to other parameters if necessary, or a new one."""
         known = self._shared.get(key)
         if known is not None and known.is_current():
             if known.problem is problem:

@@ -31,7 +31,7 @@ from daedal.problems.checks import check_vector, is_pair
 from daedal.problems.compile import last_argument
 from daedal.problems.named_inputs import in_driven_form
 
-_OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
+_OUTGROWN = 1e4  # factor by which coordinates may grow before difference increments are chosen again
 _MOST_MODES = 30  # maximum number of modes in a message
 _SHORT_RUN = checked_settings(rtol=1e-10, correct_initial=True)
 
@@ -243,14 +243,14 @@ def _first_problem(problem: Any) -> Any:
 # --- from the end of a mode to the initial values of the next mode ----------------------------------------------------
 
 
-_EXPLAINED = 100.0  # tolerances by which a state may be corrected without project=True
+_EXPLAINED = 100.0  # largest correction of a state without project=True, in tolerances
 _NEGLIGIBLE = 1e-3  # size, in tolerances, below which an entry of the state counts as zero
 
 
 @dataclass
 class ModeInitial:
-    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected, whether
-    they are."""
+    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected, and
+    whether they are known to be consistent."""
 
     y: np.ndarray
     yp: np.ndarray | None
@@ -356,5 +356,7 @@ def make_consistent(form: StateForm, t: float, begin: ModeInitial, weights: np.n
     else:
         y, yp = (found[0], found[1]) if form.implicit else (np.concatenate(found), None)
     if not begin.correct and np.max(np.abs(y - begin.y) / weights) > _EXPLAINED:
-        raise InconsistentInitialError("the values are off by more than the tolerances")
+        raise InconsistentInitialError(
+            f"to satisfy the equations, the values would have to change by more than {_EXPLAINED:g} tolerances"
+        )
     return ModeInitial(y, yp, True, found=True)

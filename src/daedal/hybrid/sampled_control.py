@@ -58,10 +58,10 @@ class Sampled:
         if isinstance(self.delay, bool) or not isinstance(self.delay, (int, np.integer)) or self.delay < 0:
             raise InvalidProblemError(f"delay must be a whole number of intervals, got {self.delay!r}")
         for name in ("resolution", "output_resolution"):
-            steps = check_real(getattr(self, name), name, "hold numbers that are not negative")
+            steps = check_real(getattr(self, name), name, "contain only nonnegative finite numbers")
             if not np.all(steps >= 0.0) or not np.isfinite(steps).all():
                 raise InvalidProblemError(
-                    f"{name} must hold numbers that are not negative, got {getattr(self, name)!r}"
+                    f"{name} must contain only nonnegative finite numbers, got {getattr(self, name)!r}"
                 )
             object.__setattr__(self, name, steps)
 

@@ -51,8 +51,8 @@ class SampledRun(HybridRun):
         stated = {name: x for name, x in _inputs(request.problem).items() if not callable(x)}
         if not stated:
             raise InvalidProblemError(
-                "sampled: all inputs are functions of time or samples; the controller has none to set. Remedy: leave "
-                "one out of inputs, or give a number, its value before the controller acts"
+                "sampled: all inputs are functions of time or samples; the controller has none to set. Remedy: omit "
+                "one from inputs, or pass a number for it, the value before the controller acts"
             )
         self._chosen, self._signals = Inputs(stated), {name: ControlledSignal(value) for name, value in stated.items()}
         self._now_set = dict(stated)

@@ -21,7 +21,8 @@ class HybridEvent:
 
     Attributes
     ----------
-    t : float Time of the event.
+    t : float
+        Time of the event.
     name : str
         Name of the transition, or of the event.
     kind : str

@@ -19,7 +19,7 @@ from daedal.mechanics.point import complaint
 from daedal.mechanics.system_workspace import TRIED, SystemWorkspace, evaluated, starting_points
 from daedal.problems import MechanicalSystem
 
-_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # largest residual, relative to its terms; the bias may be a second difference
+_CONTRADICTION_OF_ACCELERATIONS = 1e-5  # residual, relative to its terms, above which constraints are contradictory
 
 
 def accelerations_at(manifold: Manifold, q, v, r, w, guess, rows, redundant):
@@ -79,7 +79,7 @@ def _points_of_search(assembly: SystemWorkspace, t: float, state, w, guess) -> l
     if not points:
         found = complaint(assembly, t, state, w, guess) or "a function of the system cannot be evaluated"
         raise InconsistentInitialError(
-            f"{found} at the initial values, t = {t:g}, for all multipliers that were tried. {_tried(guess)} "
+            f"{found} at the initial values, t = {t:g}, for any of the multipliers that were tried. {_tried(guess)} "
             "Remedy: if lam is the reason, give a guess at which it can be evaluated, "
             f"initial={_tuple_with(system, 'lam0')}."
         )
@@ -113,7 +113,7 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: SystemWo
     terms = (
         np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
     )
-    # The accelerations due to forces if all constraints are at rest, and the round-off of differences in time.
+    # Further terms: accelerations due to forces, since others vanish at rest, and the round-off of differences in time.
     step = float(manifold.assembly.record["time_increment"])
     terms += 1e-2 * manifold.typical * np.max(np.abs(used["force"])) / (np.max(np.abs(used["mass"])) or 1.0)
     terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(manifold.sizes(q)) / step**2
@@ -131,7 +131,7 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: SystemWo
 
 
 def _test_index(assembly: SystemWorkspace, system: MechanicalSystem, t, z, r, w, lam):
-    """Check lemma 4.1.1 with finite-difference derivatives; raise an error if it is violated."""
+    """Check lemma 4.1.1 of Wunderlich's thesis by finite differences; raise an error if it is violated."""
     values = assembly.evaluate(t, z, r, w, lam)
     if values is None:
         return
@@ -177,7 +177,7 @@ def _force_and_algebraic(assembly, t, z, r, w, lam):
 
 
 def _differences(function, x: np.ndarray, usual: float) -> np.ndarray | None:
-    """Central differences; x counts as at least of `usual` size. None if the function cannot be evaluated."""
+    """Central differences, with increments relative to |x| or `usual`; None if the function cannot be evaluated."""
     columns = []
     for j in range(x.size):
         h = 6e-6 * max(float(np.max(np.abs(x))), usual)

@@ -23,13 +23,16 @@ SATISFIED = 1e-10
 """Residual, as a fraction of the terms of an equation, below which it counts as satisfied."""
 LARGEST_DENSE = 400
 """Number of unknowns of an array above which its matrices are sparse."""
-_STIFF = 1e-2  # weight of the entries of a tier relative to the others
+_STIFF = 1e-2  # unit of changes of the entries of a tier, relative to other entries
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
 _NEGLIGIBLE = 1e-9  # coefficient, relative to its equation, below which only a huge value of the unknown has an effect
-_NEARBY, _ALTERED = 1e-5, 0.1  # relative change of all values, and of coefficients of terms that vanish on the solution
-_MOVED = 1e-3  # smallest justified change of an entry, as a fraction of the change
+_NEARBY, _ALTERED = (
+    1e-5,
+    0.1,
+)  # relative perturbation of values, and largest relative change of a stable coefficient
+_MOVED = 1e-3  # fraction of its norm by which a change must move entries of a tier to be used for them
 _SHORTEST = 2.0**-20  # smallest fraction of a correction
 _EPS = float(np.finfo(float).eps)
 
@@ -53,11 +56,11 @@ class ArrayPoint:
     residual : numpy.ndarray
         Residual of the equations of the array.
     terms : numpy.ndarray
-        Sizes of their terms.
+        Sizes of the terms of these equations.
     satisfied : bool
-        Whether all of them are satisfied to round-off.
+        Whether all equations are satisfied to round-off.
     stationary : bool
-        If not, whether no small change of the free values would reduce the residual.
+        Whether an iteration without solution ended where no small change of the free values reduces the residual.
     """
 
     jet: np.ndarray
@@ -160,7 +163,7 @@ def _is_stable(array: JetEquations, t: float, z, shape, sizes, jacobian) -> np.n
 
 
 def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
-    """Factors of the equations, and the correction with minimal changes."""
+    """Row factors of the equations, and the correction with minimal changes."""
     rows, columns = factors
     measures = [(columns / reach, tier) for tier in tiers]
     solution = preferred_solution(scaled(matrix, rows, columns), -rows * residual, measures, rank)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST_ARRAY = 200
 """Number of unknowns above which dense matrices of the derivative array are too expensive."""
-_AGREES = 1e-8  # residual of the user's function, relative to its change with relative changes of the values
+_AGREES = 1e-8  # largest residual of consistent values, relative to its change if the values change by their own sizes
 
 
 def exact_array_initial(
@@ -187,7 +187,7 @@ def difference_array_initial(
     Parameters
     ----------
     index : int
-        2 or 3; equations are differentiated one time fewer. This does not determine derivatives of algebraic variables.
+        2 or 3. Equations are differentiated ``index - 1`` times; derivatives of algebraic variables are undetermined.
     side : float
         The side of t on which the equations may be evaluated.
     longest : float
@@ -240,8 +240,8 @@ def all_slopes(
 ) -> np.ndarray:
     """The y' that satisfies F = 0 and dF/dt = 0 with y fixed.
 
-    For index 1 it is unique (Brenan, Campbell and Petzold 5.3.4). `yp` satisfies F = 0 except for algebraic variables;
-    the equations are evaluated on the side of t given by `sign`, and `method` needs the result.
+    For index 1 it is unique (Brenan, Campbell and Petzold 5.3.4). In `yp`, only the entries of algebraic variables are
+    unknown. The equations are evaluated on the side of t given by `sign`; errors name the `method`, which needs y'.
     """
     if np.any(weights <= 0.0):
         return yp  # the integrator reports the zero weight with the variable's name
@@ -257,5 +257,5 @@ def all_slopes(
     raise InvalidProblemError(
         f"{method.title} needs y' of all variables at t = {t:g}, but that of "
         f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''} could not be computed: give yp0, or use "
-        "a method whose first stage is not the start of the step, such as 'radau5' or 'lobatto_iiic3'"
+        "a method whose first stage is not at the start of the step, such as 'radau5' or 'lobatto_iiic3'"
     )

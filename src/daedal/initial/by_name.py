@@ -29,16 +29,16 @@ def initial_by_name(problem: Any, t0: float, given: Mapping[Any, Any]) -> tuple:
     t0 : float
     given : mapping
         Values of variables, by name or by symbol. For mechanisms and second-order problems ``x'`` or ``x(t).diff(t)``
-        are velocities; velocities not given are zero, as far as the constraints allow. For implicit problems they are
-        derivatives, which may be given instead of values. Other variables that are not given must follow from the given
-        ones.
+        are velocities; velocities not given are zero, as far as the constraints allow. For implicit problems such
+        names are derivatives, which may be given instead of values. Other variables that are not given must follow from
+        the given ones.
 
     Raises
     ------
     InvalidProblemError
         If a name is unknown, or variables are not determined.
     InconsistentInitialError
-        If no values of the others are consistent.
+        If no values of the other variables are consistent with the given ones.
 
     Examples
     --------

@@ -276,7 +276,7 @@ def _sparse_state(system: MechanicalSystem, t0, q0, v0, fixed, weight):
 
 
 def split_initial(problem, initial) -> tuple[np.ndarray, np.ndarray | None]:
-    """The stacked y0 and, if given, y'0, checked for shape and NaN."""
+    """y0, with z0 appended for a semi-explicit problem, and y'0 if given; checked for shape and NaN."""
     if not isinstance(initial, (tuple, list)) or len(initial) != 2:
         what = "(y0, z0)" if isinstance(problem, SemiExplicitDAE) else "(y0, yp0)"
         raise InvalidProblemError(f"initial must be a pair {what}; the second may be None")
@@ -362,7 +362,7 @@ def _above_roundoff(workspace, t, y, yp, r) -> bool:
 
 
 def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: float = 0.0) -> InitialResult:
-    """Complete given differential variables: by Newton's method, the structure or, if small, the derivative array.
+    """Complete differential variables by Newton's method, the structure or, in small problems, the derivative array.
 
     If `trace`, functions that are not machine code may be traced. Differential variables that violate constraints
     change as little as required, with a weighted size of up to `reach`.
@@ -397,7 +397,7 @@ def complete(workspace, t, y, yp, h, weights, *, trace: bool = False, reach: flo
 
 
 def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> InitialResult | None:
-    """Complete from the structure of functions that are traced, or may be if `trace`; None if this fails.
+    """Complete by the structure of the problem, if its functions are traced or `trace` permits it; None on failure.
 
     States that violate their constraints may change by a weighted size of up to `reach`.
     """
@@ -411,7 +411,7 @@ def from_structure(problem, t, y, yp, weights, trace: bool, reach: float) -> Ini
 
 
 def _stages(problem, trace: bool) -> Any:
-    """Stages that complete the start from the structure; None unless functions are traced or may be."""
+    """Stages that complete the start by the structure; None unless functions are traced or `trace` permits it."""
     from daedal.index.structure.system_equations import equations_of
     from daedal.initial.structural_start import StructuralStart
 
@@ -432,7 +432,7 @@ def _undetermined(problem, t, y, yp, time=1.0) -> str:
 
 
 def _from_array(problem, t, y, yp, fixed, fixed_slope, weights, trace: bool, h: float = np.inf) -> InitialResult:
-    """Complete from the derivative array: the exact one if functions are traced or may be, otherwise by differences.
+    """Complete by the derivative array, exact if functions are traced or `trace` permits it, otherwise by differences.
 
     Differences are taken on the side of t + h, within a distance of 1000 h.
     """
@@ -512,7 +512,7 @@ def _hold(problem, implicit, t, y, yp, fixed, weights) -> InitialResult:
     """Complete the start with some values of y and y' fixed."""
     n = implicit.n
     if n > LARGEST_DENSE:
-        raise InvalidProblemError(f"fixed variables can be chosen for at most {LARGEST_DENSE} unknowns")
+        raise InvalidProblemError(f"fixed is available for at most {LARGEST_DENSE} unknowns, but the problem has {n}")
     names = [implicit.label(j) for j in range(n)]
     short = np.asarray(fixed).dtype == bool and np.shape(fixed) == (n,)
     both = [*names, *(f"{name}'" for name in names)]

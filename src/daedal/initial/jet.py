@@ -22,8 +22,8 @@ _MOST_AT_ONCE = 6
 _MOST_COLUMNS = 2000
 _GUESSES = (0.0, 1.0, -1.0, 1e-3)  # guesses for unknown values, in units of their sizes
 _CLEAR, _LOOSE = 1e-6, 1e-3
-"""Fractions of the largest singular value below which others count as zero: while x is fixed, so that huge derivatives
-do not compensate for wrong values; and, as a last resort, a larger one that includes values that vanish there."""
+"""Fractions of the largest singular value below which others count as zero: _CLEAR if x or states are fixed, so that
+huge derivatives do not compensate for wrong values; _LOOSE, as a last resort, near points at which ranks drop."""
 _NOISE = 1e-10  # fraction of the largest value, in balanced units, below which a value may be round-off
 _ROUNDING = 1e-6  # relative rounding error assumed for a fixed value
 _NEXT_TO_ZERO = 1e-9  # rounding error assumed for a fixed value near zero, relative to its size

@@ -236,7 +236,7 @@ class RankChange:
     t : float
         The time, as precisely as determined.
     what : str
-        The rank that is lost at this time, or the change.
+        The rank that is lost at this time, or the structure before and afterwards.
     equations : tuple of int
         The equations with the largest contribution, numbered from 0.
     unknowns : tuple of str
@@ -260,9 +260,9 @@ class StructureAlong:
 
     Attributes
     ----------
-    stretches : tuple of Stretch
+    stretches : tuple of StructureInterval
         Intervals of constant structure.
-    singular_points : tuple of SingularPoint
+    singular_points : tuple of RankChange
         Times of changes or momentary rank losses, with the equations and unknowns concerned.
 
     Examples
@@ -309,7 +309,7 @@ def analyse_along(
     ----------
     problem : ImplicitDAE, SemiExplicitDAE, LinearDAE, SecondOrderDAE or Equations
     solution : callable
-        ``solution(t)``: the values of x; a :class:`daedal.Solution` is one.
+        ``solution(t)`` returns the values of x; a :class:`daedal.Solution` is accepted.
     t_span : (float, float), optional
         The interval, in either order; that of the solution by default.
     samples : int
@@ -404,7 +404,7 @@ class _StructureFollower:
         return left, right
 
     def change(self, left: _SolutionPoint, right: _SolutionPoint, end: _SolutionPoint, t: float) -> RankChange:
-        """The change of structure after a time."""
+        """The change of structure at time t, from that of `left` to that of `end`."""
         before, after = (
             "no consistent values" if point.structure is None else str(point.structure) for point in (left, end)
         )

@@ -41,7 +41,7 @@ class MechanicalStart:
     redundant : list of (row, {row: coefficient})
         The constraints not in `rows`, with their gradients as combinations of `rows`.
     moved_q, moved_v : numpy.ndarray
-        The changes of the given values.
+        Changes of the given positions and velocities.
     notes : tuple of str
         Descriptions of changes.
     multipliers_matter : bool
@@ -120,7 +120,8 @@ def consistent_state(
     weight : "mass", "identity" or matrix
         The norm in which the change is minimised.
     tolerance : float
-        A constraint is redundant if less than this of its gradient, scaled to norm 1, is independent of the others.
+        A constraint is redundant if the component of its gradient, scaled to norm 1, that is independent of the others
+        is smaller than this.
     r0, w0 : array, optional
         First-order states, and starting values of the algebraic variables; zero by default.
     lam0 : array, optional

@@ -13,15 +13,15 @@ import numpy as np
 from daedal.errors import InconsistentInitialError
 from daedal.methods.workspace import Workspace
 
-_STEP_SIZES = 8  # artificial step sizes tried (DASPK's MXNH is 5)
-_MATRICES = 6  # matrices for each step size (MXNJ)
-_ITERATIONS = 5  # iterations with one matrix (MXNIT)
+_STEP_SIZES = 8  # number of artificial step sizes tried (MXNH of DASPK, which is 5 there)
+_MATRICES = 6  # number of iteration matrices for each step size (MXNJ)
+_ITERATIONS = 5  # number of iterations with one matrix (MXNIT)
 _CONVERGING = 0.8
 _POLISHING = 20
 _INVISIBLE = 1e-20  # correction, in units of the weights, that leaves y' unchanged with an artificial step of 1e-12
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
-_CORRECTIONS = 6  # minimum-norm corrections
+_CORRECTIONS = 6  # largest number of minimum-norm corrections
 _UNMOVED = 1e-14  # correction, relative to the largest value, for which partial derivatives count as unchanged
 _RANK = 1e-10  # fraction of the largest singular value below which a direction is not corrected
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)

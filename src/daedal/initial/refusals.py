@@ -23,7 +23,7 @@ def names_of(system: MechanicalSystem, which) -> str:
 
 
 def refuse_position(manifold: Manifold, q0, q, tolerance):
-    """Raise the error for a search for q with g = 0 that failed; the message names the conflicting constraints."""
+    """Raise the error for a failed search for q with g(t, q) = 0; the message names the conflicting constraints."""
     system, g = manifold.system, manifold.position(q)
     K = manifold.jacobian(q)
     if g is None or K is None:
@@ -92,7 +92,7 @@ def check_permanent(manifold: Manifold, q, rows, redundant, tolerance):
             (
                 f"the initial position is a singular configuration at t = {manifold.t:g}: the gradients of the "
                 f"constraints are dependent there, {words}, but not nearby. The motion may branch, and multipliers "
-                "are not determined. Remedy: start next to this position."
+                "are not determined. Remedy: start near this position, not at it."
             ),
             [row for row, _ in redundant],
             manifold.position(q),

@@ -18,7 +18,10 @@ _LARGER = 2.0**10
 _TRIES = 8
 _SPACING = 10.0**0.5
 _NOISE = 100.0 * float(np.finfo(float).eps)  # round-off of second differences, relative to the terms of an equation
-_LONGEST, _INCREMENTS = 3.0, 14  # increments in time, tried in decreasing order, in units of the time scale
+_LONGEST, _INCREMENTS = (
+    3.0,
+    14,
+)  # longest increment in units of the time scale, and number of increments
 # one-sided formulas on 0, d, ..., 5d, since the equations need not be defined before the start
 _FIRST = np.array([-137.0 / 60.0, 5.0, -5.0, 10.0 / 3.0, -5.0 / 4.0, 1.0 / 5.0])
 _SECOND = np.array([45.0, -154.0, 214.0, -156.0, 61.0, -10.0]) / 12.0

@@ -15,7 +15,7 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this fraction of the terms of a constraint are corrected automatically
-_NEGLIGIBLE = 1e-9  # negligible errors of q and v
+_NEGLIGIBLE = 1e-9  # absolute errors of q and v that are negligible
 
 
 def sparse_start(

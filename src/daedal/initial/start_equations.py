@@ -27,12 +27,12 @@ from daedal.problems.checks import check_finite, check_mask
 
 _STEP = float(np.cbrt(np.finfo(float).eps))  # increment of central differences, relative to the size of a value
 _SHORTEST = 1.0 / 64.0  # smallest step of the homotopy
-_MOST_STEPS = 60  # attempted steps of the implicit Euler method
+_MOST_STEPS = 60  # largest number of attempted steps of the implicit Euler method
 _TINY = 1e-300
-_UNSATISFIED = 1e-8  # residual of a given equation, relative to its terms, that is named
+_UNSATISFIED = 1e-8  # residual of a given equation, relative to its terms, above which an error names it
 
 Rows = Callable[[float, np.ndarray], np.ndarray]
-"""Values of equations at t for the derivatives in the rows of a jet."""
+"""A function of t and the jet (x, x', ... in rows) that returns the residuals of equations."""
 
 
 def solve_with_equations(problem: Any, t: float, given: np.ndarray, fixed: Any, equations: Any) -> np.ndarray:
@@ -108,7 +108,9 @@ class _Extended:
         self.count = values.size
         if not np.isfinite(values).all():
             i = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise NotFiniteError(f"equations: number {i} is {values[i]} at the guess, t = {t:g}. Remedy: other guesses")
+            raise NotFiniteError(
+                f"equations: number {i} is {values[i]} at the guess, t = {t:g}. Remedy: use other guesses"
+            )
         return values
 
     def solved(self, t: float, jet: np.ndarray, free: np.ndarray) -> ArrayPoint | None:

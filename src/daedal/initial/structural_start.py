@@ -40,7 +40,7 @@ _LEFT = 1e-8  # residual, relative to the terms of an equation, above which a st
 _SMALL = 1e-4  # value relative to the largest one, in balanced units, below which digits are ignored
 _EQUAL = 1e-10  # last correction, relative to the value, below which an iteration has converged
 _VISIBLE = 1e4  # size assumed for a zero value, in units of its weight
-_SLOWEST = 0.5  # ratio of successive corrections beyond which an iteration has not converged
+_SLOWEST = 0.5  # ratio of successive corrections above which an iteration is stopped
 
 
 class StructuralStart:
@@ -124,7 +124,7 @@ def _made(equations: SystemEquations) -> _StartStructure | None:
 
 
 class _Stages:
-    """The values at one start."""
+    """The values of x, x' while the stages are solved at one start."""
 
     def __init__(self, structure: _StartStructure, params: Any, t: float, y: np.ndarray, yp: np.ndarray):
         self.structure, self.params, self.t = structure, params, t

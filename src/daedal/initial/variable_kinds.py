@@ -57,7 +57,7 @@ def algebraic_variables(problem, t: float, y: np.ndarray, yp: np.ndarray) -> np.
 def time_scale(problem, t: float, y: np.ndarray, yp: np.ndarray, weights: np.ndarray) -> float | None:
     """The time in which y changes by its own size according to dF/dy' and dF/dy; None if undetermined.
 
-    The median over the equations with terms of both kinds.
+    The result is the median over the equations that contain both y and y'.
     """
     scale = None
     for _ in range(2):  # the increments of y' depend on a time scale

@@ -91,7 +91,7 @@ def pack(H: sparse.csr_array, G: sparse.csr_array, sources: Sequence[tuple[int, 
 
 
 def response(A: Array, inputs: Sequence[tuple[Array, Source]], x0: Array) -> Callable[[float, int], Array]:
-    """Closed solution of ``x' = A x + sum b_k s_k(t)``, ``x(0) = x0``, for a stable matrix A.
+    """Closed-form solution of ``x' = A x + sum b_k s_k(t)``, ``x(0) = x0``, for a stable matrix A.
 
     Returns ``x(t, derivative)``: stationary oscillations plus a term that decays like ``exp(A t)``.
     """
@@ -356,8 +356,8 @@ def four_resistor_amplifier(
     Notes
     -----
     ``model.extra["determinant"](s)`` is the determinant of the pencil ``G + s H``: ``G2 G3 - G1 G4`` with the source,
-    ``s C (G1 G4 - G2 G3) - G1 G2 G3`` with the capacitor. ``model.extra["exact"](t, derivative)`` is the closed
-    solution, ``model.extra["netlist"]`` the circuit for :func:`daedal.circuits.parse`.
+    ``s C (G1 G4 - G2 G3) - G1 G2 G3`` with the capacitor. ``model.extra["exact"](t, derivative)`` is the
+    closed-form solution, ``model.extra["netlist"]`` the circuit for :func:`daedal.circuits.parse`.
     """
     check_positive(**{f"G{k}": g for k, g in enumerate(conductances, 1)}, capacitance=capacitance)
     g1, g2, g3, g4 = conductances

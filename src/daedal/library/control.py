@@ -21,9 +21,10 @@ def regulator(index: int = 3) -> Model:
 
     Notes
     -----
-    ``model.extra["exact"](t, derivative)`` is the solution in closed form, which lies on the stable manifold
-    like the optimal one. The position satisfies :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing
-    weight removes two initial values and increases the index by two.
+    ``model.extra["exact"](t, derivative)`` is the solution in closed form, which, like the optimal solution,
+    lies on the stable manifold. The position satisfies
+    :math:`r x_1'''' - q_2 x_1'' + q_1 x_1 = q_1 \sin t`: every vanishing weight removes two initial values and
+    increases the index by two.
     """
     check_choice("index", index, tuple(WEIGHTS))
     q1, q2, r = WEIGHTS[index]
@@ -245,7 +246,7 @@ EARTH = (20902900.0, 0.1407653916e17, 7.2921159e-5, 0.002378, 23800.0)
 VEHICLE2 = (2.890532728, 1.0, 0.0, 0.01 / DEGREE, 0.04, 0.1)
 VEHICLE3 = (5964.496499824, 2690.0, 0.84 + 0.48 * 2.0 / 26.0, 0.0, 0.78 + 0.58 * 2.0 / 26.0, 0.0)
 # Drag profile D/m = C0 + C1 w + C2 w^2 + C3 w^3 with w = V - V0. C0 and C1 make the initial state satisfy the
-# constraint and its first derivative to rounding.
+# constraint and its first derivative to round-off.
 V0 = 24317.0798
 DRAG_PROFILE = (3.974960399102443, -0.014489476950566764, -0.2156171551995e-4, -0.1089609507291e-7)
 
@@ -270,7 +271,7 @@ _MOTION = (
 
 
 def residual(t, y, yp, p):
-    """All implicit forms, selected by p[11]: 2 and 1 for the index of the first problem, 3 for the second."""
+    """Residual of all implicit forms; p[11] is the index: 2 or 1 for :func:`tppc2`, 3 for :func:`tppc3`."""
     form = int(p[11])
     alpha = 0.0 if form == 3 else y[6]
     beta = y[6] if form == 3 else y[7]

@@ -48,8 +48,8 @@ def switched_ramp(t1: float = 20.0) -> Model:
     Notes
     -----
     The simplest discontinuity. Without event handling, it causes a series of rejected steps. The model
-    is a :class:`HybridProblem` with the modes "rest" and "rising". ``model.extra`` has ``exact(t)``, ``ignoring``, the
-    same equation with an ``if`` in its residual, ``modes``, the rates (0, 5), and ``switches``, the times.
+    is a :class:`HybridProblem` with the modes "rest" and "rising". ``model.extra`` has ``exact(t)``; ``ignoring``, the
+    same equation with an ``if`` in its residual; ``modes``, the rates (0, 5); and ``switches``, the switching times.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def switched_pulse(t1: float = 20.0) -> Model:
     -----
     BDF formulas integrate x' = 5 exactly, so their step size grows without limit and they step over the pulse at any
     tolerance; the error is exactly 5, without warning. The model is a :class:`HybridProblem` with the modes "before",
-    "pulse" and "after". ``model.extra`` is that of :func:`switched_ramp`.
+    "pulse" and "after". ``model.extra`` has the entries described for :func:`switched_ramp`.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def degenerate_switch(t1: float = 4.0) -> Model:
     correction.
 
     The model is a :class:`daedal.hybrid.HybridProblem` with the modes "cubic", "sliding" and "sine". ``model.extra``
-    has ``exact(t)``, ``switching(t, x)``, ``modes``, the problems by name, ``sides(t)``, the pair (a_1, a_2), and
+    has ``exact(t)``; ``switching(t, x)``; ``modes``, the problems by name; ``sides(t)``, the pair (a_1, a_2); and
     ``ignoring``, the equation with an ``if``.
 
     Examples
@@ -214,7 +214,9 @@ def bouncing_ball(restitution: float = 0.5, height: float = 1.0, t1: float = 3.0
     ball = daedal.MechanicalSystem(1.0, lambda t, q, v: [-GRAVITY], n_q=1, names=["height"])
     floor = daedal.hybrid.Contact(lambda t, q: q[0], restitution, gradient=lambda t, q: [1.0], name="floor")
     if floor.restitution >= 1.0:
-        raise daedal.InvalidProblemError("restitution must be below 1: an elastic ball never comes to rest")
+        raise daedal.InvalidProblemError(
+            f"restitution={restitution!r} must be below 1: an elastic ball never comes to rest"
+        )
     e, fall = floor.restitution, math.sqrt(2.0 * height / GRAVITY)
     rest_time = fall * (1.0 + e) / (1.0 - e)
 
@@ -415,7 +417,8 @@ def tipping_block(mu: float = 0.8, width: float = 0.5, height: float = 0.8, t1: 
     -----
     A block of mass 1 in the plane, with the contacts "left" and "right" at its lower corners. It slides at
     :math:`F = \mu m g`, or tips about the right corner at :math:`F h = m g b`, whichever comes first: it tips if
-    :math:`\mu > b/h`. ``model.extra`` has ``tips`` and ``time``.
+    :math:`\mu > b/h`. ``model.extra`` has ``tips``, whether the block tips, and ``time``, when it
+    begins to slide or tip.
 
     Examples
     --------

@@ -89,9 +89,9 @@ def stick_slip_block(
 
     Notes
     -----
-    With the elongation :math:`\delta = V t - x` of the spring and the normal force :math:`N = m g \cos\alpha` it slips
-    when :math:`\delta` reaches :math:`\delta_s = (m g \sin\alpha + \mu_s N)/k`. Then, with :math:`\omega^2 = k/m` and
-    :math:`A = (\mu_s - \mu) N / k`, it moves like
+    With the elongation :math:`\delta = V t - x` of the spring and the normal force :math:`N = m g \cos\alpha`, the
+    block slips when :math:`\delta` reaches :math:`\delta_s = (m g \sin\alpha + \mu_s N)/k`. Then, with
+    :math:`\omega^2 = k/m` and :math:`A = (\mu_s - \mu) N / k`, it moves according to
 
     .. math:: \delta = \delta_s - A + A \cos\omega\tau + (V/\omega) \sin\omega\tau,
 

@@ -80,7 +80,7 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
     ``model.extra`` has ``machine``, ``exact``, ``energy`` and ``crank_end(q)``, the end of the first crank.
 
     When all bars are aligned, n constraints are dependent. With ``model.options`` the run passes these positions
-    (with a note for odd n); with tighter tolerances it comes so close that it may stop there with a message.
+    (with a note for odd n); with tighter tolerances it comes so close to them that it may stop with a message.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class StaggeredGrid:
     laplacian: Any  # assumes no slip at the walls
     first: Any  # momentum fluxes are the products (first y) (second y), in cells and at corners
     second: Any
-    spread: Any  # the differences of fluxes
+    spread: Any  # maps momentum fluxes to their divergence
     lid: np.ndarray  # contribution of a lid of speed 1 to the laplacian
 
     @classmethod

@@ -39,7 +39,7 @@ def machine_model(
 ) -> Model:
     """A machine on [0, t1] in the given coordinates.
 
-    `start`, `exact` and `known` are in joint coordinates; the joints `cut` close loops.
+    `start`, `exact` and `known` are in joint coordinates; the joints in `cut` close loops.
     """
     check_positive(t1=t1)
     cut = cut if coordinates == "relative" else ()

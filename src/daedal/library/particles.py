@@ -278,8 +278,8 @@ def chain_of_pendulums(
 
     Notes
     -----
-    ``model.extra`` has ``exact(t)``, the state (q, v) from the equations for the angles, to about eleven digits and for
-    up to 100 links, ``energy(q, v)``, ``configuration(angles, rates)``, and ``frequency``, the angular frequency
+    ``model.extra`` has ``exact(t)``, the state (q, v) computed from the equations for the angles to about eleven digits
+    (for up to 100 links); ``energy(q, v)``; ``configuration(angles, rates)``; and ``frequency``, the angular frequency
     :math:`\tfrac12 j_{0,1} \sqrt{g/L}` of small oscillations of a rope.
 
     Examples

@@ -113,7 +113,7 @@ DROOP = (0.005, 0.02)  # bar per kg/s, of sources and regulators
 RATIO = (1.02, 2e-5)  # compressors: pressure ratio at zero flow, and its decrease per kg/s
 VALVE = 0.01  # bar per kg/s
 HOURS = (6.0, 9.0, 17.0, 22.0)
-FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # factors of the demand until, between and after these hours
+FACTORS = (0.6, 1.3, 1.0, 1.4, 0.7)  # factors of the demand before, between and after HOURS
 OUTAGE = (12.0, 14.0)  # a compressor in the middle of the first line fails
 LARGEST_DENSE = 100  # number of unknowns up to which matrices are dense
 _TINY = 1e-30  # imaginary step of pressures and flows, for derivatives
@@ -287,7 +287,7 @@ def _columns_apart(pattern: sparse.csr_array) -> np.ndarray:
 
 
 def _derivative(residual, y: np.ndarray, pattern: sparse.csr_array, colours: np.ndarray) -> sparse.csc_array:
-    """Derivatives with respect to all but the last two unknowns, by colours: Im F(y + i h) / h is exact to rounding."""
+    """Derivatives with respect to all but the last two unknowns, by colours, exact to round-off: Im F(y + i h) / h."""
     rows, columns = sparse.coo_array(pattern).coords
     values = np.zeros(len(rows))
     for colour in range(colours.max() + 1):
@@ -304,8 +304,8 @@ def gas_network(stations: int = 12, index: int = 1) -> Model:
     Notes
     -----
     The last two unknowns are the masses of gas in kg supplied and consumed. ``model.extra["mass"](y)`` is the mass in
-    the pipes: it equals their difference plus a constant, which Rosenbrock methods preserve to rounding. Jumps in
-    demand and the compressor failure are hidden switches, which are tracked during a run.
+    the pipes: it equals the difference of these two plus a constant, a relation that Rosenbrock methods preserve to
+    round-off. Jumps in demand and the compressor failure are hidden switches, which are tracked during a run.
     ``model.extra["network"]`` has nodes, pipes, machines and demands. For more than 12 stations, lines have shorter
     sections and compressors flatter characteristics, so that the number of steps remains the same.
 

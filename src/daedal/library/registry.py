@@ -12,8 +12,8 @@ named like its module:
     A function of :mod:`daedal.library.drawings`, and the functions that identify a problem with this drawing; without
     such functions the model is identified by name.
 ``parameters``
-    Descriptions of the parameters, one or several of a kind, for the docstring; a type before a colon replaces that of
-    the signature. Common parameters are described here (``_COMMON``).
+    Descriptions of the parameters (several of the same kind may share one), for the docstring; a type before a colon
+    replaces that of the signature. Common parameters are described here (``_COMMON``).
 ``positive``, ``choices``
     Parameters that must be positive numbers, and the permitted values of others.
 ``t_span``, ``options``, ``plot``
@@ -88,7 +88,7 @@ class Indices:
     strangeness : int
         Strangeness index of Kunkel and Mehrmann, also defined for problems that do not determine their solution.
     degrees_of_freedom : int or None
-        Number of free initial values; None like `differentiation`.
+        Number of free initial values; None if `differentiation` is None.
     local : int or None
         Index of the pencil ``s F_y' + F_y`` at the start; None if it is singular for every s.
     structural : int
@@ -149,7 +149,7 @@ class Model:
     source : str
         Origin of the problem.
     description : str
-        What it models and demonstrates.
+        What the problem models and demonstrates.
     equations : str
         The equations in LaTeX.
     reference : Reference or None
@@ -320,7 +320,7 @@ def explicit_start(problem: daedal.ImplicitDAE, y0: np.ndarray) -> tuple[np.ndar
 
 
 def known(problem: str, **given: Any) -> dict[str, Any] | None:
-    """The data entry with the solution for the parameters `given`; None if unknown."""
+    """The data entry with the known solution for the parameters `given`; None without such an entry."""
     solutions = _data(contents()[problem]["module"])[problem].get("solutions", ())
     return next((entry for entry in solutions if entry["given"] == given), None)
 

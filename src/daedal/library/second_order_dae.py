@@ -188,8 +188,8 @@ def body_on_circle(form: str = "second-order", t1: float = 1.0, compiled: bool =
     Notes
     -----
     The solution is :math:`q = (\sin t, \cos t),\ \lambda = \sin t \cos t`. The mechanical form has ``exact(t)``, the
-    vector (q, v), and ``exact_lam(t)`` in ``model.extra``. The problem is untypical: methods have higher orders for
-    this problem than in general.
+    vector (q, v), and ``exact_lam(t)`` in ``model.extra``. The problem is atypical: methods attain higher orders for
+    it than in general.
 
     Examples
     --------

@@ -116,7 +116,7 @@ def _stewart_platform(stiffness: float, damping: float) -> tuple[Machine, float]
 
 @cache
 def _start(stiffness: float, damping: float, shift: float, turn: float) -> tuple[Start, Start]:
-    """Starts at rest: in equilibrium, and displaced along x and rotated about z."""
+    """Two starts at rest: in equilibrium, and displaced along x and rotated about z."""
     machine, _ = _stewart_platform(stiffness, damping)
     cosine, sine = math.cos(turn), math.sin(turn)
     orientation = np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
@@ -139,8 +139,8 @@ def stewart_platform(
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy``, ``rest``, the start at rest in the equilibrium 1 m above the feet,
-    ``feet`` and ``heads``, the ends of the legs on the ground and on the disc (in rows), ``free_length``, and
+    ``model.extra`` has ``machine``, ``energy``; ``rest``, the start at rest in the equilibrium 1 m above the feet;
+    ``feet`` and ``heads``, the ends of the legs on the ground and on the disc (in rows); ``free_length``; and
     ``leg_lengths(position, orientation)``, the inverse kinematics.
 
     Examples
@@ -267,7 +267,7 @@ def _cut_ball() -> Mesh:
 
 @cache
 def _tippe_top(spin: float, tilt: float, friction: float) -> tuple[Machine, Start]:
-    """The frame of the top is at the centre of its ball, with the stem along z."""
+    """The top, whose frame is at the centre of its ball with the stem along z, and its start."""
     top = Body(
         "top",
         TOP_MASS,

@@ -162,9 +162,9 @@ def double_wishbone(
 
     Notes
     -----
-    The run starts in static equilibrium. ``model.extra`` has ``machine``, ``energy``, ``points``, the positions of all
-    joints as drawn, and ``camber_and_toe(rotation)`` in radians for a wheel with this orientation: camber is positive
-    if the wheel leans outwards at its top, toe if it points towards the centre of the car.
+    The run starts in static equilibrium. ``model.extra`` has ``machine``, ``energy``; ``points``, the positions of all
+    joints as drawn; and ``camber_and_toe(rotation)``, the two angles in radians for a wheel with this orientation.
+    Camber is positive if the wheel leans outwards at its top, toe if it points towards the centre of the car.
 
     With the chassis fixed and the lower arm driven, the mechanism has no degree of freedom; its motion follows from
     geometry:
@@ -251,7 +251,7 @@ def bicycle(speed: float = 5.0, push: float = 0.5, t1: float = 2.0, coordinates:
 
     Notes
     -----
-    ``model.extra`` has ``machine``, ``energy``, ``straight``, the start of the straight ride, and ``eigenvalues``,
+    ``model.extra`` has ``machine``, ``energy``; ``straight``, the start of the straight ride; and ``eigenvalues``,
     published values for the linearised motion at 5 m/s: weave, capsize and castering. The machine has six more
     eigenvalues, which are zero: position, heading, wheel angles, and speed.
 

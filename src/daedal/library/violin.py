@@ -179,7 +179,7 @@ class BowSwitch:
     """A transition between slipping and sticking."""
 
     t: float
-    kind: str  # "stick", "slip" or "pass", the bow speed exceeded without sticking
+    kind: str  # "stick", "slip", or "pass" if the bow speed was exceeded without sticking
     u: float  # displacement of the middle node
     z: float  # friction required for sticking, in units of the sliding friction
 
@@ -288,7 +288,7 @@ def play_violin(
         With a tolerance of 1e-3 it sticks too early, and the rest is wrong: use 1e-4 or less.
     slip_method, stick_method : method, optional
         By default ``daedal.methods.DOPRI5()`` and ``daedal.methods.PHEM56(norm="max")``: a single node determines the
-        transitions, so that its error is controlled rather than a mean over all nodes.
+        transitions, so its error must be controlled, not a mean over all nodes.
     N : int
         Number of intervals, even; 20 in the source.
     initial : tuple of array_like, optional
@@ -375,7 +375,7 @@ def _sign_at_bow_speed(q: np.ndarray) -> float:
 
 
 def _end_of_phase(m: int, sign: float):
-    """The event that ends a phase; the speed of a slipping string returns to the bow speed from its current side."""
+    """The event that ends a phase: required friction at its limit, or middle node of a slipping string at bow speed."""
     if sign == 0.0:
         return daedal.Event(
             lambda t, q, v: abs(needed_friction(q)) - STICKING_LIMIT, terminal=True, direction=1, name="slip"

@@ -24,7 +24,7 @@ FORCE = 1e4  # unit of the multipliers (N)
 def contact(side, y, psi, xi):
     """Geometry at the contact of one side, 1 left and -1 right.
 
-    Radius of the wheel, slopes of wheel and rail, second derivative of the rail.
+    Returns the radius of the wheel, the slopes of wheel and rail, and the second derivative of the rail profile.
     """
     theta, phi = y[3], y[4]
     radius = RADIUS + math.tan(CONE) * (HALF - side * xi)

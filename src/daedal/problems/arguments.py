@@ -193,7 +193,8 @@ class StateArguments:
 
 
 def in_standard_form(function: Callable[..., Any], places: tuple[str, ...], is_split: bool) -> tuple[Any, int]:
-    """Wrap a function as (t, y), (t, first, second) or (t, first, second, params), and its number of arguments."""
+    """Wrap a function as (t, y), (t, first, second) or (t, first, second, params); return it and its number of
+    arguments."""
     if places in _AS_THEY_ARE and not (is_split and WHOLE in places):
         return function, len(places)
 

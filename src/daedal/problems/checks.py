@@ -54,14 +54,14 @@ def check_arguments(name: str, function, arguments: Sequence[str], params):
 
 
 def check_invariants(function: Any, arguments: Sequence[str], params: Any) -> None:
-    """Check a function of the state whose values are constant along solutions, if there is one."""
+    """Check the function `invariants` of a problem, unless it is None."""
     if function is not None:
         check_functions(params, invariants=function)
         check_arguments("invariants", function, arguments, params)
 
 
 def check_structure(n: int, sparsity, bandwidth) -> dict[str, Any]:
-    """Structure of the iteration matrix: sparsity, bandwidth or neither."""
+    """Check the structure of the iteration matrix, of which at most one of sparsity and bandwidth is given."""
     if sparsity is not None and bandwidth is not None:
         raise InvalidProblemError("give either sparsity or bandwidth, not both")
     return {"sparsity": check_sparsity(sparsity, n), "bandwidth": check_bandwidth(bandwidth, n)}
@@ -141,7 +141,7 @@ def check_weight(weight, n: int, expected: str) -> np.ndarray:
 
 
 def paired(problem: Any, initial: Any) -> Any:
-    """(y0, None) if only y0 was given, recognised by its length."""
+    """(y0, None) if `initial` is y0 alone, recognised by its length; otherwise `initial` unchanged."""
     size = next((getattr(problem, name) for name in _FIRST if isinstance(getattr(problem, name, None), int)), None)
     if size is None or initial is None or isinstance(initial, str):
         return initial
@@ -170,7 +170,8 @@ def check_names(names: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
     if len(result) != n:
         raise InvalidProblemError(f"names has {len(result)} entries for {plural(n, 'variable')}")
     if len(set(result)) != n:
-        raise InvalidProblemError("names must be unique")
+        twice = next(name for name in result if result.count(name) > 1)
+        raise InvalidProblemError(f"names must be unique, but {twice!r} occurs more than once")
     return result
 
 

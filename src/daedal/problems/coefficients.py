@@ -33,9 +33,9 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
     return derivatives_by_differences(lambda s: coefficient_at(name, value, s, shape), t, 1)[0]
 
 
-_FIRST = 0.02  # first increment tried, for times up to 1000
+_FIRST = 0.02  # first increment, for |t| up to 1000; proportional to |t| beyond
 _RATIO, _MOST_TRIED = 8.0, 24
-_GOOD = 1e-8  # accepted relative difference of two polynomials, the better of which is far more accurate
+_GOOD = 1e-8  # accepted relative difference of the two polynomials; the better one is far more accurate
 
 
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:
@@ -64,8 +64,7 @@ def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float
 def _from_polynomial(function, here: np.ndarray, t: float, h: float, m: int):
     """Derivatives with increment h, their disagreement with those from fewer points, and their rounding errors.
 
-    Both errors are relative to the typical size of derivatives of this order for a function with this change over this
-    length.
+    Both errors are relative to the typical derivatives, k! / h^k times the largest change of the function within h.
     """
     half = 4 + m // 2
     side = np.arange(1.0, half + 1)

@@ -34,7 +34,7 @@ def compiled_function(function):
 
 
 def numba_module() -> Any:
-    """Numba; raises if it is not installed."""
+    """Import Numba; raise if it is not installed."""
     try:
         import numba
     except ImportError as error:

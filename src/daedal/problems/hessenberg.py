@@ -73,7 +73,7 @@ class HessenbergDAE(Traceable):
     def __post_init__(self):
         n_x, n_y, order = (check_size(getattr(self, name), name) for name in ("n_x", "n_y", "order"))
         if n_y > n_x:
-            raise InvalidProblemError(f"n_y = {n_y} constraints on n_x = {n_x} unknowns leave C B singular")
+            raise InvalidProblemError(f"n_y = {n_y} constraints on n_x = {n_x} unknowns make C B singular")
         for name in ("C_derivatives", "r_derivatives"):
             if getattr(self, name) is not None:
                 check_callable(getattr(self, name), name)

@@ -35,7 +35,8 @@ class ImplicitDAE(TakesInputs, Compilable):
     ----------
     residual : callable
         ``residual(t, y, yp) -> array (n,)``, or ``residual(t, y, yp, p)`` when `params` is given. A function decorated
-        with ``numba.njit`` runs at compiled speed; plain Python functions are also accepted. The arrays are copies.
+        with ``numba.njit`` runs at compiled speed; plain Python functions are also accepted. The arrays that it
+        receives are copies.
     n : int
         Number of equations and unknowns.
     jacobian : callable, optional
@@ -93,9 +94,9 @@ class ImplicitDAE(TakesInputs, Compilable):
     inputs: Any = None
     invariants: Callable[..., Any] | None = None
     linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, for traced problems
-    copies: ClassVar[int] = (
-        1  # number of unknowns; if y holds a solution and its sensitivities, the matrix belongs to the solution
-    )
+    # number of copies of the unknowns in y: more than 1 if y holds a solution and its sensitivities, where the matrix
+    # belongs to the solution
+    copies: ClassVar[int] = 1
 
     def __post_init__(self):
         check_callable(self.residual, "residual")

@@ -153,7 +153,7 @@ class _Functions:
         if params is not None:
             self._symbols["p"] = parameter_argument(graph, "p", params)
             if self._symbols["p"] is params:
-                raise InvalidProblemError("params must be a vector of numbers for lagrange, to keep them variable")
+                raise InvalidProblemError(f"params must be a vector of numbers, got {type(params).__name__}")
         self.q = [x.node for x in self._symbols["q"]]
         self.v = [x.node for x in self._symbols["v"]]
 
@@ -219,7 +219,7 @@ Make = Callable[..., GraphFunction]
 
 
 def holonomic(g: list[int], graph: Graph, q: list[int], v: list[int], make: Make) -> dict[str, Any]:
-    """Mechanical system arguments for position constraints, with all their derivatives."""
+    """Arguments of MechanicalSystem for position constraints with all their derivatives."""
     t = graph.argument("t", 0)
     rows = [[row.get(k, graph.zero) for k in range(len(q))] for row in jacobian(graph, g, q)]
     return {
@@ -232,7 +232,7 @@ def holonomic(g: list[int], graph: Graph, q: list[int], v: list[int], make: Make
 
 
 def nonholonomic(h: list[int], graph: Graph, q: list[int], v: list[int], make: Make) -> dict[str, Any]:
-    """Mechanical system arguments for velocity constraints, with all their derivatives."""
+    """Arguments of MechanicalSystem for velocity constraints with all their derivatives."""
     rows = [[row.get(k, graph.zero) for k in range(len(v))] for row in jacobian(graph, h, v)]
     if any(sparsity(graph, [x for row in rows for x in row], v)):
         raise InvalidProblemError("velocity_constraints must be linear in the velocities v")
@@ -246,7 +246,7 @@ def nonholonomic(h: list[int], graph: Graph, q: list[int], v: list[int], make: M
 
 
 def _arguments(function: Callable[..., Any], name: str, order: list[str]) -> list[str]:
-    """Which of q, v, t, p a function takes: by name, otherwise in this order."""
+    """The arguments of a function among q, v, t, p, recognised by name, otherwise by position."""
     try:
         signature = inspect.signature(getattr(function, "py_func", function))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Constrained mechanical systems: masses, forces and constraints, as written on paper."""
+"""Constrained mechanical systems, defined by functions for mass, force and constraints."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def _arguments(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _checked_names(names, n_q: int) -> tuple[str, ...] | None:
-    """Names of coordinates. All names must be distinct, including those of velocities such as x'."""
+    """Check that names of coordinates are distinct, also from the names of velocities such as x'."""
     checked = check_names(names, n_q)
     if checked is None:
         return None

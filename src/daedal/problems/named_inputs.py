@@ -94,7 +94,7 @@ class Signal:
 
     def sampled_course(self, t: float) -> Any:
         """The signal from `t` to its next break point, in a form that can be differentiated with respect to samples, if
-        it has any.
+        the signal is given by samples.
         """
         i = bisect_right(self._search, t)
         return Course(self.coefficients[i], float(self.begins[i]))
@@ -328,11 +328,10 @@ def _held(pair: Any, shape: tuple[int, ...], hold: str, what: str) -> Signal:
     values = check_real(pair[1], f"values of {what}", "hold real numbers")
     if values.shape[:1] != times.shape:
         raise InvalidProblemError(
-            f"{what} has {times.size} times and {values.shape[0]} values; give one value for each time, from which it "
-            f"holds"
+            f"{what} has {times.size} times and {values.shape[0]} values; give one value for each time"
         )
     if not times.size or not np.isfinite(times).all() or not np.isfinite(values).all():
-        raise InvalidProblemError(f"{what}: times and values must be finite, and at least one")
+        raise InvalidProblemError(f"{what}: times and values must be finite and not empty")
     if not np.all(np.diff(times) > 0.0):
         i = int(np.flatnonzero(np.diff(times) <= 0.0)[0])
         raise InvalidProblemError(
@@ -371,7 +370,7 @@ class DrivenFunction:
 
 
 def further_arguments(function: Any, places: Sequence[Any], t, driven: Driven) -> list[Any]:
-    """The arguments passed to a function after its other arguments."""
+    """Parameters and inputs that a function receives as its last arguments, in the order of `places`."""
     further: list[Any] = []
     for place in places:
         if place == "p":
@@ -454,7 +453,7 @@ def _stacked(values: list[Any]) -> np.ndarray:
 
 
 def driven_function(name: str, function: Any, arguments: Sequence[str], inputs: Inputs, has_params: bool) -> Any:
-    """A function of a problem with inputs in the form that callers use; other objects are unchanged."""
+    """Convert a function of a problem with inputs to a :class:`DrivenFunction`; other objects are unchanged."""
     if not callable(function) or isinstance(function, (DrivenFunction, CodedFunction)):
         return function
     places: tuple[Any, ...]
@@ -508,7 +507,8 @@ def take_inputs(problem: Any, arguments: Mapping[str, Sequence[str]]):
 def with_driven(
     inputs: Any, params: Any, names: Any, functions: Mapping[str, tuple[Any, Sequence[str]]]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """Inputs and parameters, checked, and functions (function, arguments) in the form that callers use."""
+    """Checked inputs, parameters that contain them, and functions, given as (function, arguments), converted by
+    :func:`driven_function`."""
     if inputs is None:
         return None, params, {name: function for name, (function, _) in functions.items()}
     inputs = Inputs.of(inputs, _names(names))
@@ -587,12 +587,13 @@ def require_inputs(problem: Any) -> Inputs:
 
 
 def jumps_of(problem: Any) -> list[np.ndarray]:
-    """The break points of the inputs of a problem."""
+    """The break points of each input that is a signal."""
     return [x.times for x in _signals(problem) if isinstance(x, Signal)]
 
 
 def at_piece(problem: Any, low: float, *, by_samples: bool = False) -> Any:
-    """The problem with its inputs between `low` and their next break point; the problem itself without inputs.
+    """The problem with its inputs between `low` and their next break point; the problem itself if no input is a
+    signal.
 
     If `by_samples`, inputs given by samples are functions of these samples, so that they can be differentiated.
     """
@@ -612,6 +613,6 @@ def _course(signal: Any, low: float, by_samples: bool) -> Any:
 
 
 def _signals(problem: Any) -> list[Any]:
-    """The inputs of a problem, of any kind."""
+    """Values of all inputs of a problem: constants, functions of time and signals."""
     params = getattr(problem, "params", None)
     return list(params.inputs.values()) if isinstance(params, Driven) else []

@@ -8,8 +8,8 @@ from typing import Any
 class Preparable:
     """A problem with a cache of prepared objects; copies and pickles start with an empty cache.
 
-    The cache is determined by the problem, which is immutable. It is not an attribute: neither `vars` nor comparisons
-    include it.
+    The cache is determined by the problem, which is immutable. The cache is in a slot, so neither `vars` nor
+    comparisons include it.
     """
 
     __slots__ = ("__weakref__", "_prepared")

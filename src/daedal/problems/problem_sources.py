@@ -40,7 +40,7 @@ class ProblemSource(Protocol[Stated]):
     """An object that defines one problem."""
 
     def as_problem(self, initial: Any = None) -> Stated:
-        """The problem, as the same object on every call; in the coordinates of the start, if it has coordinates."""
+        """The problem, as the same object on every call; in the coordinates of `initial`, if it determines them."""
 
     def as_initial(self, initial: Any, t0: float, params: Any) -> Any:
         """Initial values of the problem from values by component name; None requests the source's default.

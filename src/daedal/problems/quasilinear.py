@@ -31,9 +31,10 @@ from daedal.problems.symbols import renewed
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Quasilinear(ImplicitDAE):
-    """Equations linear in y', with right-hand side f and a mass matrix; None means the identity.
+    """Equations linear in y', with right-hand side f and a mass matrix, where None means the identity.
 
-    Residual and Newton matrix are derived from them, so every solver of an :class:`ImplicitDAE` applies.
+    The residual and the Newton matrix are derived from f and the mass matrix, so every solver of an
+    :class:`ImplicitDAE` applies.
     """
 
     residual: Callable[..., Any] = field(init=False, repr=False)

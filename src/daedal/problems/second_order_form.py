@@ -39,7 +39,7 @@ class SecondOrderForm:
 
     @property
     def residual(self):
-        """F; the hook of a native residual is that of the form."""
+        """Residual F of the problem; if native, also with its hook."""
         return self.problem.residual
 
     def label(self, i: int) -> str:

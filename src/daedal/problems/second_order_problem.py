@@ -41,8 +41,8 @@ class SecondOrderDAE(TakesInputs, Compilable):
         Number of equations and unknowns.
     jacobian : callable, optional
         ``jacobian(t, x, xp, xpp, c1, c2) -> dF/dx + c1 dF/dx' + c2 dF/dx''``: an (n, n) array; with `bandwidth` the
-        band in the layout of :func:`scipy.linalg.solve_banded`, with `sparsity` a scipy.sparse matrix. Differences are
-        used if it is not given.
+        band in the layout of :func:`scipy.linalg.solve_banded`, with `sparsity` a scipy.sparse matrix. Approximated
+        by finite differences if it is not given.
     params : object, optional
         Passed to the functions as their last argument.
     order : sequence of {0, 1, 2}, optional

@@ -68,7 +68,9 @@ def parameter_values(params: Mapping[Any, Any] | None) -> dict[str, float]:
     named = [(symbol_name(key), value) for key, value in (params or {}).items()]
     values = {name: _number(name, value) for name, value in named}
     if len(values) != len(named):
-        raise InvalidProblemError("params has two symbols of the same name")
+        names = [name for name, _ in named]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidProblemError(f"params has two symbols of the same name, {twice!r}")
     return values
 
 

@@ -18,9 +18,9 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import evaluate
 
 _REGULAR = 1e-9  # smallest singular value of a regular matrix after scaling, relative to the largest
-_FREE = 1e6  # weight ratio that allows algebraic variables to change more than others
+_FREE = 1e6  # weight of the changes of algebraic variables, relative to those of others, which should change less
 _COARSE, _SHARP = 1e-9, 1e-13  # precision of consistent values, relative to the largest value
-_ARTIFICIAL = 1e-12  # step for large problems, shorter than any time scale
+_ARTIFICIAL = 1e-12  # artificial step size for large problems, shorter than any time scale
 _ROUNDOFF = 1e-6  # largest residual of the equations, in units of their terms
 
 
@@ -89,7 +89,7 @@ def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.nda
     s[:, n_y:] = 0.0
 
     def left() -> np.ndarray:
-        """Residual of all equations without slopes: -f and its derivatives, g and its derivatives."""
+        """Residuals of the variational equations for zero slopes: minus derivatives of f, and derivatives of g."""
         values = problem.evaluate(t0, np.concatenate([y0, s.ravel()]), np.zeros((1 + m) * n))
         return values[n:].reshape(m, n)
 
@@ -150,7 +150,7 @@ def _of_higher_index(plan: Any, problem: Any, t0: float, point: tuple[np.ndarray
     itself = np.arange(n * (1 + m)) < n
     size = max(1.0, float(np.max(np.abs(point[0]), initial=0.0)))
     weights = size * np.tile(np.where(algebraic, _FREE, 1.0), 1 + m)
-    try:  # keep the differential variables
+    try:  # first without changing the sensitivities of the differential variables
         held = itself | ~np.tile(algebraic, 1 + m)
         y, yp = consistent_initial(plain, t0, point, fixed=held, atol=_COARSE * weights)
         return y[n:].reshape(m, n), yp[n:].reshape(m, n)

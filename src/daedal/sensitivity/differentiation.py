@@ -62,17 +62,17 @@ class ParameterNumbers:
 class Differentiation:
     """A problem, its variables of differentiation, and its plan without sensitivities."""
 
-    problem: Any  # with variable parameters
+    problem: Any  # the problem with parameters as floats
     wanted: Sensitivities
     settings: Settings  # settings without sensitivities
-    make_plan: Callable[[Any, Settings], Plan]  # ``make_plan(problem, settings)``, the driver's
+    make_plan: Callable[[Any, Settings], Plan]  # the driver's function ``make_plan(problem, settings)``
     primal: Plan  # plan of the problem without sensitivities
     columns: tuple[Column, ...]
     starts: np.ndarray  # shape (m, n): d(initial values) / d(column) as given
 
     @classmethod
     def of(cls, problem: Any, settings: Settings, make_plan: Callable[[Any, Settings], Plan]) -> Differentiation:
-        """The differentiation requested in `settings`."""
+        """Create the differentiation requested in `settings`."""
         wanted = settings.sensitivities
         assert wanted is not None
         problem, bare = with_floats(problem), replace(settings, sensitivities=None)
@@ -128,7 +128,7 @@ def columns_of(wanted: Sensitivities, problem: Any) -> list[Column]:
 
 
 def require_known(names: list[Any], known: list[str], starts: list[str]) -> tuple[str, ...]:
-    """Names of the available parameters and initial values, for problems with modes."""
+    """Check that all names are parameters or initial values of a problem with modes, and remove duplicates."""
     variables = [name.removesuffix("(0)") for name in starts]
     found = [column.name for name in names for column in _found(name, known, variables)]
     _require_some(found)
@@ -170,7 +170,7 @@ def _size(column: Column, numbers: np.ndarray, y0: np.ndarray) -> float:
 
 
 def with_floats(problem: Any) -> Any:
-    """The problem with variable parameters."""
+    """The problem with integer parameters converted to floats, so that they can be varied."""
     params = as_floats(problem.params)
     return problem if params is problem.params else problem.with_params(params)
 
@@ -221,7 +221,9 @@ def _found(name: Any, known: list[str], labels: list[str]) -> list[Column]:
     if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
         _require_parameters(known)
         if not -len(known) <= name < len(known):
-            raise InvalidProblemError(f"sensitivities: there is no parameter {name}; there are {len(known)}")
+            raise InvalidProblemError(
+                f"sensitivities: there is no parameter {name}; the problem has {len(known)}, numbered from 0"
+            )
         position = int(name) % len(known)
         return [Column(known[position], position)]
     text = str(name)

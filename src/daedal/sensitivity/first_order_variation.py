@@ -65,14 +65,15 @@ class Kept:
 class FirstOrderVariation(Variation):
     """Variational equations of an ImplicitDAE or a SemiExplicitDAE, and their integration.
 
-    `variational` are the equations; exact by default, or by differences if functions cannot be traced.
+    `variational` are the equations, by default with exact derivatives, or difference quotients if functions cannot be
+    traced.
     """
 
     def __init__(self, given: Differentiation, variational: Variational | None = None):
         self.given = given
         self.variational = _variational(given) if variational is None else variational
         self._kept = Kept()
-        self._judged: ReducedForm | None = None  # reduced form if the start requires it
+        self._judged: ReducedForm | None = None  # the reduced form, if initial values require it
 
     @property
     def problem(self) -> Any:
@@ -138,7 +139,7 @@ class FirstOrderVariation(Variation):
 
     @property
     def explicit(self) -> ExplicitForm | None:
-        """The variational equations for a method that does not use residuals."""
+        """The variational equations in explicit form, for methods that do not use residuals; None for all others."""
         if is_automatic(self.given.settings) or self._method.supports("residual"):
             return None
         if self._kept.explicit is None:
@@ -194,7 +195,7 @@ class FirstOrderVariation(Variation):
         return other
 
     def base(self, request: Request) -> Solution | None:
-        """The solution alone, computed first if events or switches may interrupt it."""
+        """The solution alone if events or switches may interrupt the run, otherwise None."""
         if request.settings.events is None and not self.given.switches(request.settings):
             return None
         return self.given.primal.solve(request)
@@ -286,7 +287,8 @@ class FirstOrderVariation(Variation):
         """Tolerances of the explicit form, in which a large tolerance excludes sensitivities from the error test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
         if not self.given.wanted.errors:
-            n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)  # excluded components still count in the mean square
+            # excluded components are still counted in the mean square
+            n, share = self.problem.n, 1.0 / np.sqrt(1.0 + self.m)
             rtol[:n], atol[:n], atol[n:] = share * rtol[:n], share * atol[:n], UNTESTED
         return replace(settings, rtol=form.own(rtol), atol=form.own(atol))
 

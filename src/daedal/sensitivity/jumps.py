@@ -114,7 +114,7 @@ def warn_of_switches(events: Sequence[Any]):
     if passed:
         warn(
             f"the equations change branch at t = {passed[0].t:.6g}, "
-            f"'{passed[0].name}'{f' and {len(passed) - 1} times more' if len(passed) > 1 else ''}. If their "
+            f"'{passed[0].name}'{f' and {len(passed) - 1} more times' if len(passed) > 1 else ''}. If their "
             "right-hand sides jump there, sensitivities jump as well, which is not computed. Remedy: define the "
             "branches as modes of a HybridProblem",
             SensitivityWarning,

@@ -267,7 +267,7 @@ class MotionVariation(Variation):
     # --- a run ------------------------------------------------------------------------------------------------------
 
     def base(self, request: Request) -> Any:
-        """The solution alone if hidden switches may be passed; events are located together with the sensitivities."""
+        """The solution alone if hidden switches may be passed, otherwise None; events do not require it."""
         return self.given.primal.solve(request) if self.given.switches(request.settings) else None
 
     def along(self, base: Any, request: Request) -> Any:
@@ -321,7 +321,7 @@ def motion_plan(
 
 
 def _begun(plan: MechanismPlan, request: Request) -> tuple[Request, Any]:
-    """The request of a plan, and its run, ready to start."""
+    """The request with the formulation and method of `plan`, and a run that is ready to start."""
     settings = replace(
         request.settings, sensitivities=None, formulation=plan.formulation, method=plan.method, switches="never"
     )

@@ -40,7 +40,7 @@ class FirstOrderSensitivities:
     dense : DenseOutput or None
         Polynomials of all steps, with m n components.
     starts : numpy.ndarray, shape (m, n)
-        Consistent values at the start.
+        Consistent sensitivities at the start of the run.
     """
 
     names: tuple[str, ...]

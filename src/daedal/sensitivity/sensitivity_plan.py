@@ -112,7 +112,7 @@ class Variation(ABC):
         """The solution with its sensitivities, over an interval without jumps.
 
         `starts` are the sensitivities of the initial values. If `tau`, the derivatives of the initial time, is given,
-        they are total derivatives of the state.
+        `starts` are total derivatives of the state.
         """
         raise NotImplementedError
 

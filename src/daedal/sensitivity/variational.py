@@ -186,7 +186,7 @@ class DifferencedResidual:
             s, sp = y[k * n : (k + 1) * n], yp[k * n : (k + 1) * n]
             for share, stencil in _STENCILS:
                 delta = share * self._size(column, y[:n], yp[:n], s, sp)
-                # rounded to a few different values, so that parameters recur
+                # rounded to a power of 2, so that few different parameter values occur, which are cached
                 delta = float(2.0 ** np.floor(np.log2(delta)))
                 quotient = self._quotient(t, (y[:n], yp[:n], s, sp), column, delta, stencil)
                 if np.isfinite(quotient).all():
@@ -207,7 +207,7 @@ class DifferencedResidual:
         return total
 
     def _size(self, column: Column, y, yp, s, sp) -> float:
-        """Change of the parameter by which it or a variable changes by its own size."""
+        """The smallest change of the parameter with which the parameter or the variables change by their own size."""
         sizes = [] if column.position is None else [abs(self._parameters.values[column.position]) or 1.0]
         largest = max(float(np.max(np.abs(s), initial=0.0)), 1e-300)
         sizes.append((float(np.max(np.abs(y), initial=0.0)) or 1.0) / largest)
@@ -246,7 +246,7 @@ def differenced_problem(problem: ImplicitDAE | SemiExplicitDAE, columns: Sequenc
 
 
 class ExplicitForm:
-    """The variational equations of a problem as an ODE or a SemiExplicitDAE, from those as a residual, (y' - f, g).
+    """The variational equations of a problem as an ODE or a SemiExplicitDAE, from their residual (y' - f, g).
 
     The unknowns of `problem` are y, its sensitivities, and then z and its sensitivities; `place` has the position of
     each of the unknowns (y, z, s_1, s_2, ...) of the residual in them.

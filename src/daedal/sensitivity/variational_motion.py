@@ -120,7 +120,7 @@ class VariationalMotion:
         return self.tracer.nodes("s")[k * self.n : (k + 1) * self.n]
 
     def _direction(self, k: int) -> dict[int, int]:
-        """(s_q, s_v, s_r, e_p) of a column."""
+        """The direction (s_q, s_v, s_r, e_p) of a column, as {argument: node}."""
         graph, position = self.tracer.graph, self.columns[k].position
         along = dict(zip(self._state(), self._own(k), strict=True))
         return along if position is None else along | {graph.argument(NAME, position): graph.one}

@@ -35,7 +35,9 @@ from daedal.solution.constrained_solution import ConstrainedSolution
 
 _FINISHED, _EVENT_STOP, _MAX_STEPS = int(Ending.FINISHED), int(Ending.EVENT_STOP), int(Ending.MAX_STEPS)
 _NO_TIMES = np.empty(0)
-_CLOSE = 1e-6  # closer to its end, as a fraction of the interval of the request, an input jump restarts the run
+# distance to the end of the interval of the request, as a fraction of its length, below which an input jump restarts
+# the run
+_CLOSE = 1e-6
 
 
 class ContinuedRun:
@@ -48,7 +50,7 @@ class ContinuedRun:
     held : HeldInputs
         The numbers of the problem that change between calls.
     stated : object
-        The problem with its original parameters, whose plan is used for all others.
+        The problem with its original parameters, whose plan is used for all values of inputs.
     exact : bool
         Whether steps end where calls do; otherwise the method chooses its steps, and values between them are
         interpolated.
@@ -127,7 +129,7 @@ class ContinuedRun:
         projected = ready.projection is not None
         # whether the leading unknowns are those of the problem, in order
         self.is_plain = not (recovers or foreign or projected)
-        # calls that compiled code can handle alone
+        # whether compiled code alone can handle a call, since no events, limits or fixed steps interrupt it
         self.is_quick = self._limit in (inf, -inf) and self._own_steps is None and not self._has_events
         self.is_quick = self.is_quick and self.fixed is None and isinstance(self._threads, nullcontext)
 
@@ -158,7 +160,10 @@ class ContinuedRun:
         return reached
 
     def _go(self, t: float, most_steps: int, reason: int | None) -> bool | None:
-        """Interpret the return status of compiled code; None if the steps did not suffice."""
+        """Integrate to t after a call of compiled code that returned `reason`, or None before the first call.
+
+        False if a terminal event has stopped the run before t, None if `most_steps` steps did not suffice.
+        """
         left, own = most_steps, False
         while True:
             if self.over:
@@ -337,8 +342,9 @@ class ContinuedRun:
 
     def _restart(self):
         layout = None if self.plan.traced is None else self.plan.traced.layout
-        branches = layout is not None and layout.fixed  # of parameters, possibly of inputs: `a[int(u)]`
-        # Other forms of a problem have separate values, created with their plan.
+        branches = layout is not None and layout.fixed
+        # The trace may be valid for some values of inputs only, as with `a[int(u)]`.
+        # If the method solves another form of the problem, its values of the inputs are created with a new plan.
         if not self.is_plain or (branches and not self._is_current()):
             request = self._again(jumped=True)
             self.plan = None

@@ -14,7 +14,8 @@ from daedal.problems.compile import with_known_params
 from daedal.problems.named_inputs import Inputs, Signal, value_of
 from daedal.problems.symbols import Driven
 
-_UNUSUAL = 0.6180339887498949  # factor of marker values, unlikely to be a parameter of a user
+# factor of the values by which inputs are found in memory; parameters are unlikely to equal these values
+_UNUSUAL = 0.6180339887498949
 
 
 class HeldInputs:
@@ -138,8 +139,8 @@ class HeldInputs:
         """Convert values by name, or a vector of all values, to a vector; omitted values are unchanged."""
         if self.inputs is None:
             raise InvalidProblemError(
-                "u is given, but the simulation has no inputs: state the problem with inputs=['u'], or name "
-                "parameters of it as inputs=... of the simulation"
+                "u is given, but the simulation has no inputs: state the problem with inputs=['u'], or pass names of "
+                "its parameters as inputs=... to the simulation"
             )
         if isinstance(u, Mapping):
             for name in u:
@@ -182,7 +183,7 @@ class HeldInputs:
             bridge.refresh()
 
     def bind(self, bridges: Sequence[Any]) -> None:
-        """Find the places in memory that machine code reads; for other values, all parameters are read again."""
+        """Find the inputs in the memory of machine code; if they are not found, :meth:`set` copies all parameters."""
         self._bridges, self._refreshed, self._places = list(bridges), [], []
         if not self.size:
             return

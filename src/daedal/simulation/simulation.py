@@ -121,7 +121,7 @@ class Simulation:
         for name in ("dense_output", "sensitivities", "t_eval", "t_stop", "breakpoints", "sampled"):
             if given.get(name) is not None and given[name] is not False:
                 raise InvalidProblemError(
-                    f"{name}: a simulation has no given end and stores no past values. Remedy: use solve"
+                    f"{name}: a simulation has no given end and stores no past values. Remedy: use daedal.solve"
                 )
         settings = checked_settings(**options)
         self._most_steps = settings.max_steps or 0
@@ -309,7 +309,7 @@ class Simulation:
         return min([at, end, *times[times > t].tolist()])
 
     def _collect(self):
-        """Events since the last call."""
+        """Append the events since the last call to the list of events."""
         found = self._run.events_so_far
         if found:
             self.events.extend(found)
@@ -437,8 +437,8 @@ class Simulation:
             raise InvalidProblemError(f"state must come from save_state(), got {type(state).__name__}")
         if state.owner != id(self):
             raise InvalidProblemError(
-                "state was saved by another simulation, whose memory is arranged differently. Remedy: reset(initial) "
-                "with the values of its state"
+                "state was saved by another simulation, whose memory is arranged differently. Remedy: call "
+                "reset(initial) with the values of the other simulation"
             )
         with self._alone():
             restore_image(self, state.image)

@@ -17,7 +17,7 @@ from daedal.solution.quantities import row_named
 _CHANGING = (
     *("daedal.methods", "daedal.kernels", "daedal.events", "daedal.mechanics", "daedal.driver", "daedal.hybrid"),
     *("daedal.simulation", "daedal.symbolic.tracing.function.Modal", "daedal.symbolic.tracing.function.SwitchedParams"),
-)  # beginnings of the full names of classes whose objects may change during a run
+)  # prefixes of the full names of classes whose objects may change during a run
 _CONTAINERS = (list, dict, set)
 _CONSTANT = ("Settings", "Request", "SavedState", "Pool", "HybridProblem", "Mode", "Transition", "_OneThread")
 
@@ -175,7 +175,8 @@ Chosen = tuple[tuple[str, ...], Any, list[Callable[[], Any]]]
 
 
 def chosen_outputs(simulation: Any, wanted: Any) -> Chosen:
-    """The names of the outputs, and their indices in y if all are entries of y, otherwise functions."""
+    """The names of the outputs, and their indices in y if all are entries of y, otherwise the functions that
+    compute them."""
     labels, has_modes = simulation.names, simulation.mode is not None
     if wanted is None:
         return labels, None if has_modes else slice(0, len(labels)), [lambda: simulation.y]

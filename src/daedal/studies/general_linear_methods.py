@@ -95,7 +95,7 @@ class GeneralLinearMethod:
     def from_multistep(cls, formula: MultistepFormula) -> GeneralLinearMethod:
         r"""Convert a linear multistep method (thesis, A.2): k values, and a stage for each evaluation of f.
 
-        BDF has one stage. Otherwise :math:`\tilde b` is singular, which is unsuitable for DAEs.
+        BDF has one stage. For other methods :math:`\tilde b` is singular, which is unsuitable for DAEs.
         """
         given, k = formula.floats(), formula.k
         alpha, beta = -given["rho"][1:] / given["rho"][0], given["sigma"] / given["rho"][0]
@@ -129,7 +129,7 @@ class GeneralLinearMethod:
     # --- properties of the coefficients -------------------------------------------------------------------------------
 
     def _degree(self, points, values, slopes) -> int:
-        """Degree up to which powers x^m at `points` are reproduced from values at d and slopes at c."""
+        """Largest m up to which all powers x^m at `points` follow exactly from values at d and slopes at c."""
         for m in range(1, _MOST + 1):
             exact = values @ self.d**m + m * (slopes @ self.c ** (m - 1))
             if np.abs(exact - points**m).max() > _EXACT * max(1.0, np.abs(points**m).max()):
@@ -138,12 +138,12 @@ class GeneralLinearMethod:
 
     @property
     def order(self) -> int:
-        """p: degree of polynomials continued exactly, which is the order if the stage order is at least p - 1."""
+        """p: largest degree of polynomials continued exactly; the order if the stage order is at least p - 1."""
         return self._degree(self.d + 1.0, self.A, self.B)
 
     @property
     def stage_order(self) -> int:
-        """q: degree of polynomials reproduced exactly by the stages."""
+        """q: largest degree of polynomials reproduced exactly by the stages."""
         return self._degree(self.c, self.A_stages, self.B_stages)
 
     def stability_matrix(self, z: complex) -> np.ndarray:
@@ -199,9 +199,9 @@ class GeneralLinearMethod:
         return p, min(p - 1, q) if one else min(p, q + 1)
 
     def second_order(self) -> dict[str, np.ndarray]:
-        """Matrices (A.16) of the method for y'' = f(t, y, y'), obtained for (y, y') by eliminating y'.
+        """Coefficients (A.16) for y'' = f(t, y, y'): the method for (y, y'), with the slopes of y eliminated.
 
-        ``a, b, d`` and ``e, f`` are those of the new y and y', ``a_stages`` etc. those of the stages.
+        The keys ``a, b, d`` and ``e, f`` belong to the new y and y', ``a_stages`` to ``f_stages`` to the stages.
         """
         A, B, U, C = self.A, self.B, self.A_stages, self.B_stages
         new = {"a": A, "b": B @ U, "d": B @ C, "e": A, "f": B}

@@ -51,9 +51,9 @@ def modified_euler(
         \hat y_{j+1,n} = \frac{\hat y_{j,n} - \hat y_{j,n-1}}{(t_n - t_{n-1-j})/(j + 1)}, \quad j = 0 \dots d - 1,
         \qquad \hat y_{d,n} = f(t_n, \hat y_n, \lambda_n), \qquad 0 = g(t_n, \hat y_n),
 
-    with :math:`t_m = t_0` for m < 0: implicit Euler with the mean of the last steps instead of the current one. For
-    constant steps this is implicit Euler. For constraints on y, which give index d + 1, the method converges with order
-    1 in all variables on every grid, whereas multipliers of implicit Euler have errors of O(1).
+    with :math:`t_m = t_0` for m < 0: the mean of the last j + 1 step sizes replaces the current one in implicit Euler.
+    For constant steps both methods are identical. For constraints on y, which give index d + 1, the method converges
+    with order 1 in all variables on every grid, whereas multipliers of implicit Euler have errors of O(1).
 
     Parameters
     ----------
@@ -166,9 +166,9 @@ def corrected_multipliers(
     r"""Compute multipliers from positions computed by BDF on any grid, with error :math:`O(h^k)`.
 
     BDF of order k on the index-3 form computes positions and velocities with errors :math:`O(h^k)` on every grid.
-    However, BDF differentiates twice by one formula: after a change of step size or order, the errors of velocities
-    from different steps do not match, and the multipliers have errors of :math:`O(1)` (of :math:`O(h^{k-1})` for k >
-    1). Arevalo and Loetstedt correct the multipliers after such a change. Here the acceleration is computed from
+    However, BDF differentiates twice by the same formula: after a change of step size or order, the errors of
+    velocities from different steps do not match, and the multipliers have errors of :math:`O(h^{k-1})`, :math:`O(1)`
+    for k = 1. Arevalo and Loetstedt correct the multipliers after such a change. Here the acceleration is computed from
     positions alone, by the polynomial :math:`p_n` through the last k + 2 positions:
 
     .. math::

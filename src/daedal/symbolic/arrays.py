@@ -102,7 +102,7 @@ class Array(np.ndarray):
 
 
 def real_type(dtype) -> bool:
-    """Whether an array of this dtype holds reals, which symbols can represent."""
+    """Whether symbols can represent the entries of arrays of this dtype; raise for floats other than float64."""
     if dtype is None or dtype is float:
         return True
     kind = np.dtype(dtype)
@@ -150,7 +150,7 @@ def _as_stored(value: Any, mask: bool) -> Any:
 
 
 def settled(array: np.ndarray) -> np.ndarray:
-    """Entries with NumPy types; Boolean only if all of them are Boolean."""
+    """Convert entries to NumPy types; truth values become numbers unless all entries are truth values."""
     entries = array.reshape(-1)
     others = [k for k, x in enumerate(entries) if (type(x) is Expression and x.kind != FLOAT64) or type(x) is bool]
     if not others:
@@ -321,7 +321,7 @@ def _is_regular(value: Any) -> bool:
 
 
 def _sparse_product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """A @ x without the products with zeros, which are zero for regular x."""
+    """A @ x for an array A of numbers; products with its zeros are omitted."""
     product = np.full((len(matrix), *values.shape[1:]), 0.0, dtype=object)
     for i, row in enumerate(matrix):
         places = np.flatnonzero(row)
@@ -356,7 +356,7 @@ def _picked(array: Array, index: tuple) -> Any:
     graph = chosen.graph
     is_whole = chosen.kind & 3 == INT or (chosen.kind & 3 != BOOL and _is_whole(graph, chosen.node))
     if is_symbolic(array) or not is_whole or place != 0:
-        return array.view(np.ndarray)[index]  # raised by Expression.__index__
+        return array.view(np.ndarray)[index]  # Expression.__index__ raises Untraceable
     refuse_caught()
     table = numbers(array)
     if not all(isinstance(part, (int, np.integer, slice)) for part in index[1:]):
@@ -400,7 +400,7 @@ def nodes_of(graph, values: Any) -> list[int]:
 class SparseConstant:
     """A scipy.sparse matrix defined outside a traced function; it can be multiplied and read but not changed."""
 
-    __array_ufunc__ = None  # products with arrays call this class
+    __array_ufunc__ = None  # products ``array @ matrix`` then call the methods of this class
 
     def __init__(self, matrix: Any):
         self._matrix = matrix

@@ -102,11 +102,11 @@ _PASSING = {
     "arctan",
     "absolute",
 }
-_DEEPEST = 200  # nesting depth to which operations are searched
+_DEEPEST = 200  # maximum number of nodes searched for operations that can give NaN
 
 
 def _is_nan(graph: Graph, a: int) -> int:
-    """Whether a value is NaN; leaving the domain of a root, logarithm and so on counts as a switch."""
+    """Condition that a value is NaN; the end of the domain of a root, a logarithm and so on becomes a switch."""
     found = graph.apply("not_equal", a, a)
     if graph.regular[a]:
         return found

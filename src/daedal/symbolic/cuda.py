@@ -76,7 +76,7 @@ def c_function(
 def c_formula(graph: Graph, name: str, arguments: Mapping[str, int], result: int, *, double: bool = False) -> str:
     """Write a C function of scalars, ``real name(real a, ...)``; if `double`, of doubles even if real is float.
 
-    Powers use the prelude's ``power``, which is accurate to a few digits only on a GPU.
+    Powers use ``power`` of the prelude, which on a GPU is accurate to only a few digits.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class _Function:
         return "\n".join([*self._table_lines(), head, *(f"  {line}" for line in self.lines), "}", ""])
 
     def _drop_unused(self, arguments: Sequence[str]) -> None:
-        """Remove values that no later line uses, and mark arguments that none uses: compilers warn of both."""
+        """Remove unused values and mark unused arguments, since compilers warn about both."""
         used, kept = set[str](), list[str]()
         for line in reversed(self.lines):
             value = _VALUE.match(line)
@@ -183,11 +183,11 @@ class _Function:
     # --- sines and cosines --------------------------------------------------------------------------------------------
 
     def _are_both(self, angle: int) -> bool:
-        """Whether both sine and cosine of an angle are computed, for the angle or for sums that contain it."""
+        """Whether both the sine and the cosine of an angle are needed, directly or for the angles of sums."""
         return len(self.waves[angle]) == 2 or angle in self.pairs or self._summands(angle) is not None
 
     def _summands(self, angle: int) -> tuple[int, int] | None:
-        """The two summands of an angle, if their sines or cosines are computed in any case."""
+        """The two summands of an angle; None unless sines or cosines of both are also needed directly."""
         operands = self.graph.operands[angle]
         if self.graph.operations[angle] not in ("add", "subtract") or not all(x in self.waves for x in operands):
             return None

@@ -1,8 +1,8 @@
 """External values that a trace has read or changed: checks that they are unchanged, and that changes affect no result.
 
 Tracing a function takes milliseconds, checking its dependencies microseconds. Traces can therefore be reused, although
-globals, closures, lists, arrays and attributes may change. Changes such as counters and logs do not affect results,
-states do.
+globals, closures, lists, arrays and attributes may change. Some changes do not affect results, such as those of
+counters and logs; changes of a state do.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Dependencies:
             self._attributes[id(owner), name] = owner, name, getattr(owner, name, _MISSING)
 
     def add(self, other: Dependencies):
-        """Add all dependencies of another object."""
+        """Add the dependencies recorded in `other`."""
         for mine, others in zip(vars(self).values(), vars(other).values(), strict=True):
             for key, seen in others.items():
                 mine.setdefault(key, seen)
@@ -149,7 +149,7 @@ def _contents(cell: CellType) -> Any:
 
 
 NAME = "memory"
-"""Name of remembered values in a graph."""
+"""Name of the argument of a graph that stands for values remembered from earlier calls."""
 _LENGTH = object()
 
 
@@ -162,7 +162,7 @@ class Memory:
         self._places: list[tuple[Any, Any, Any, Callable[[], Any]]] = []
 
     def begin(self, owner: Any, key: Any, value: Any, read: Callable[[], Any]) -> Any:
-        """Contents of a place at the start of a run; ``read()`` returns them at the end."""
+        """Register a place, whose value at the end of the run is ``read()``; return its value or a symbol."""
         number = self.changed.get((id(owner), key))
         if number is not None:
             value = self._symbol(number, value)

@@ -139,7 +139,7 @@ def _reverse(graph: Graph, output: int, positions: Mapping[int, int]) -> Row:
 
 
 def _links(graph: Graph, i: int, wanted: list[bool]) -> Iterable[tuple[int, int, int]]:
-    """Dependencies of a node: operand, condition, and the partial derivative under this condition."""
+    """Dependencies of a node as (operand, condition, partial derivative if the condition holds)."""
     operation, operands = graph.operations[i], graph.operands[i]
     if operation in _CHOICES:
         unit = [{k: graph.one} if want else {} for k, want in enumerate(wanted)]
@@ -263,14 +263,15 @@ _CHOICES: dict[str, Choice] = {
     "minimum": lambda graph, operands, inner: (graph.apply("less_equal", *operands), inner[0], inner[1]),
     "absolute": _absolute,
 }
-"""Choices: the condition, and the derivatives on both sides."""
+"""For each operation with two branches, a function that returns the condition of the first branch and the derivatives
+of both."""
 
 
 # --- dependencies -----------------------------------------------------------------------------------------------------
 
 
 def _patterns(graph: Graph, needed: Sequence[int], seeds: Mapping[int, int], through_conditions: bool = True) -> Row:
-    """For each node, the union, as a bit mask, of the seeds on which it depends."""
+    """For each node, the bit mask of the seeds on which it depends."""
     patterns: Row = {}
     for i in needed:
         pattern = seeds.get(i, 0)

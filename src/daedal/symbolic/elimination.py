@@ -82,7 +82,7 @@ def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
 
 
 def weak_pivot(graph: Graph, pivots: Sequence[tuple[int, list[int]]], worst: float) -> int:
-    """The condition that a pivot is at most `worst` times the size of its terms; NaN satisfies it too.
+    """The condition that any pivot is at most `worst` times the sum of the sizes of its terms, or NaN.
 
     Equivalent to quality <= worst, without a division.
     """
@@ -141,7 +141,7 @@ class Factors:
     Attributes
     ----------
     quality, order, pivots
-        As of :class:`Solved`.
+        As in :class:`Solved`.
     """
 
     def __init__(self, graph: Graph, rows: list[Row], n_first: int, symmetric: bool):

@@ -36,7 +36,7 @@ WIDTH = 8
 """Number of lanes of code for several members."""
 LONGEST, PIECE = 1000, 500
 """Number of instructions above which a program is split, and length of each resulting function."""
-# length of a stored result in instructions, for splitting: its code generation takes longer
+# instructions for which a stored result counts when a program is split, since its code generation takes longer
 _STORED = 2
 _SPECIAL = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0, -2.0)
 """Maximum number of constants stored in the text; programs that differ only in other constants share their object
@@ -104,8 +104,8 @@ def emit(
 def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
     """All nodes needed for the outputs, operands first, and each just before its first use.
 
-    This order keeps values short-lived, so that most stay in registers. Pivot conditions come first among the outputs:
-    they require the elimination in its original order, with inputs in the order of use.
+    This order keeps values short-lived, so that most stay in registers. Conditions on pivots are the first outputs, so
+    that the elimination is emitted in its original order, with each input just before its first use.
     """
     order: list[int] = []
     seen: set[int] = set()
@@ -123,7 +123,7 @@ def depth_first(graph: Graph, outputs: Sequence[int]) -> list[int]:
 
 
 def _plain_angles(graph: Graph, needed: Sequence[int]) -> list[int]:
-    """Operands of sines and cosines that are computed by arithmetic alone, in order; all can be computed first."""
+    """Angles of sines and cosines that require only arithmetic, in order; they can be computed before other nodes."""
     plain: set[int] = set()
     for i in needed:
         if not graph.operands[i] or graph.operations[i] in ARITHMETIC:
@@ -342,7 +342,7 @@ class _PieceBody(FunctionBody):
         return self.waves[angle][int(is_cosine)]
 
     def finish(self, statuses: Sequence[tuple[int, int]]):
-        """Return the status; with lanes, write all of them and return whether one is not 0."""
+        """Return the status; with lanes, store the statuses of all lanes and return whether one of them is not 0."""
         if self.lanes > 1:
             zero = self.constant(number_text(0.0))
             value = zero

@@ -284,7 +284,7 @@ for _name in (*FUNCTIONS, "square", "reciprocal", "conjugate", "deg2rad", "rad2d
     setattr(Expression, _name, lambda self, *others, _name=_name: apply(_name, self, *others))
 
 
-_MOST_INDICES = 16  # number of index values, each of which is traced on its own path
+_MOST_INDICES = 16  # maximum number of values of an index, each of which is traced on a separate path
 
 
 def whole_values(graph: Graph, node: int) -> range | None:
@@ -318,7 +318,7 @@ def symbol(graph: Graph, name: str, index: int) -> Expression:
 
 
 def known_value(value: Expression) -> float | None:
-    """Number of a value that depends only on known arguments (which become fixed); otherwise None."""
+    """Evaluate an expression of known arguments, which become fixed; None if it depends on other arguments."""
     graph = value.graph
     read = [i for i in graph.needed([value.node]) if graph.operations[i] == "argument"]
     if any(i not in graph.known for i in read):
@@ -430,7 +430,9 @@ def asked(condition: Expression):
     if not condition.graph.asks_truths or condition.kind == NUMPY:
         return condition
     if condition.kind != BOOL:
-        raise Untraceable("tests by 'is' or 'case' whether a value is True that is a Python bool on some paths only")
+        raise Untraceable(
+            "tests by 'is' or 'case' whether a value is True, but the value is a Python bool on some paths only"
+        )
     return bool(condition)
 
 

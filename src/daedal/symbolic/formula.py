@@ -11,7 +11,7 @@ from collections.abc import Callable
 from daedal.symbolic.graph import Graph
 
 Monomial = tuple[tuple[int, int], ...]
-"""Nodes with exponents, sorted."""
+"""A product of powers: pairs (node, exponent), sorted."""
 Sum = dict[Monomial, float]
 
 _MOST_TERMS = 6  # maximum number of terms of a sum that is multiplied out

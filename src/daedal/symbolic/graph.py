@@ -17,7 +17,7 @@ from daedal.symbolic.operations import CONDITIONS, OPERATIONS, TABLES
 from daedal.symbolic.untraceable import Untraceable, kink_site
 
 MOST_NODES = 1_000_000
-"""Largest size of a graph, derivatives included; functions that need more are called in Python."""
+"""Maximum number of nodes of a graph, derivatives included; functions that need more are called in Python."""
 _EXPANDED_POWERS = range(-16, 17)
 
 
@@ -331,7 +331,7 @@ def evaluate(
     nodes : iterable of int
         Nodes to evaluate.
     arguments : mapping
-        A vector for the name of each argument, or a number for a scalar.
+        For each argument name a vector, or a number for a scalar argument.
     operations : mapping, optional
         Replaces NumPy's functions, for example by those of an extended precision library.
     """

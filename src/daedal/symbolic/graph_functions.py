@@ -66,7 +66,7 @@ class GraphFunction:
         return self._code(float(t), **given)[1][""]
 
     def with_constants(self, count: int, values: Sequence[float]) -> GraphFunction:
-        """The same function of the first `count` parameters; the others are constants with the given values."""
+        """The function with the parameters after the first `count` replaced by constants with the given values."""
         assert self.params is not None
         name, graph = self.params[0], Graph()
         nodes = self.nodes.ravel().tolist()
@@ -109,7 +109,9 @@ class GraphFunction:
         assert self.names is not None
         wrong = [*(name for name in self.names if name not in params), *(n for n in params if n not in self.names)]
         if wrong:
-            raise InvalidProblemError(f"params must hold {', '.join(self.names)}; check {', '.join(map(str, wrong))}")
+            raise InvalidProblemError(
+                f"params must hold {', '.join(self.names)}; missing or unknown: {', '.join(map(str, wrong))}"
+            )
         return [params[name] for name in self.names]
 
     def _check_fixed(self, given: Mapping[str, Any]):

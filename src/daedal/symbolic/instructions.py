@@ -131,7 +131,7 @@ class Constants:
         return struct.pack(f"<{len(self._numbers)}d", *self._numbers)
 
     def lines(self) -> list[str]:
-        """The definition with undefined numbers: the mark followed by zeros."""
+        """Assembly lines that define the data: the mark, and zeros that are later replaced by the numbers."""
         if not self._numbers:
             return []
         mark = ", ".join(f"double {number_text(x)}" for x in struct.unpack("<2d", MARK))
@@ -268,7 +268,7 @@ def number_text(value: float) -> str:
 
 LANES = 4
 LIMIT = 1e5
-"""Largest size for which n < 2^20 and the products are exact."""
+"""Largest |x| for which quick code is used: n = round(2 x / pi) is then below 2^20, and n P1 and n P2 are exact."""
 
 # pi/2 = P1 + P2 + P2_TAIL: 33 bits, 33 bits and the remainder
 _TWO_OVER_PI = 6.36619772367581382433e-01
@@ -338,7 +338,7 @@ class _Lines:
 
 
 def _reduced(lines: _Lines) -> tuple[str, str, str]:
-    """n, in the lowest bits of integers, and r with its tail."""
+    """Reduce x to r + n pi/2: n, in the lowest bits of integers, r, and the rounding error of r."""
     large = lines.new(f"fadd {_VECTOR} {lines.times('%x', _constant(_TWO_OVER_PI))}, {_constant(_TO_INTEGER)}")
     n = lines.new(f"fsub {_VECTOR} {large}, {_constant(_TO_INTEGER)}")
     first = lines.minus("%x", lines.times(n, _constant(_P1)))
@@ -352,7 +352,7 @@ def _reduced(lines: _Lines) -> tuple[str, str, str]:
 
 
 def _quick() -> tuple[list[str], str, str]:
-    """Instructions, and the names of sines and cosines."""
+    """Instructions for angles of size up to `LIMIT`, and the registers of their sines and cosines."""
     lines = _Lines()
     n, r, tail = _reduced(lines)
     half, one = _constant(0.5), _constant(1.0)

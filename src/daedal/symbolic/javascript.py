@@ -1,4 +1,4 @@
-"""C of this package as JavaScript, for pages that solve problems in the browser.
+"""Translation of this package's C code to JavaScript, for pages that solve problems in the browser.
 
 The input is the text emitted by :mod:`daedal.symbolic.cuda` and the integrators that call it: functions of scalars,
 arrays of floats and records, without allocation and strings. A page therefore performs the steps of the C code,
@@ -91,7 +91,7 @@ def _preprocessed(source: str) -> str:
     text = re.sub(r"\\\n", " ", re.sub(r"/\*.*?\*/", " ", source, flags=re.DOTALL))
     macros: dict[str, tuple[list[str] | None, str]] = {}
     lines = list[str]()
-    open_ = list[tuple[bool, bool]]()  # for each open #if: whether its branch is active, and whether one has been
+    open_ = list[tuple[bool, bool]]()  # for each open #if: whether its branch is active, and whether any has been
     for line in text.splitlines():
         directive = re.match(r"\s*#\s*(\w+)\s*(.*)", line)
         active = all(now for now, _ in open_)
@@ -124,7 +124,7 @@ def _holds(condition: str, macros: dict[str, tuple[list[str] | None, str]]) -> b
     text = re.sub(r"[A-Za-z_]\w*", "0", _expanded(condition, macros))
     for sign, word in (("&&", " and "), ("||", " or "), ("!=", "≠"), ("!", " not "), ("≠", "!=")):
         text = text.replace(sign, word)
-    return bool(eval(text, {"__builtins__": {}}))  # numbers and operators alone
+    return bool(eval(text, {"__builtins__": {}}))  # the text contains only numbers and operators
 
 
 def _expanded(line: str, macros: dict[str, tuple[list[str] | None, str]], inside: frozenset[str] = frozenset()) -> str:
@@ -148,7 +148,7 @@ def _expanded(line: str, macros: dict[str, tuple[list[str] | None, str]], inside
 
 
 def _arguments(line: str, begin: int) -> tuple[list[str], int]:
-    """The arguments from `begin` on, and the position after the closing parenthesis."""
+    """Arguments of a macro call that starts at `begin`, and the position after its closing parenthesis."""
     depth, start, given = 0, begin, []
     for k in range(begin, len(line)):
         if line[k] in _OPENING:
@@ -160,7 +160,7 @@ def _arguments(line: str, begin: int) -> tuple[list[str], int]:
             start = k + 1
         elif line[k] == ")":
             return [*given, line[start:k].strip()], k + 1
-    raise ValueError(f"a macro without its closing parenthesis: {line}")
+    raise ValueError(f"a macro call has no closing parenthesis: {line}")
 
 
 # --- statements -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Kinds of numbers that Python and NumPy distinguish: truth values, integers and floats, each of both."""
+"""Kinds of numbers that Python and NumPy distinguish: truth values, integers and floats, each of Python and of
+NumPy."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class MachineFunction:
         self.results = tuple(shapes)
 
     def __call__(self, t: float, **arguments) -> tuple[int, dict[str, np.ndarray]]:
-        """Call from Python; returns status and results."""
+        """Call from Python; return status and results."""
         block = np.zeros(self.size)
         for name, values in arguments.items():
             block[self.slices[name]] = values
@@ -171,7 +171,7 @@ class _Code:
         library.add_object_img(code).add_current_process().export_symbol(ENTRY)
         linker = _linker(number // _OF_A_LINKER)
         self._library = library.link(linker, f"daedal {number}")
-        self._library._linker = linker  # freed after its libraries, of which it keeps about 30 kB each
+        self._library._linker = linker  # freed after its libraries, for each of which it retains about 30 kB
         self.address = self._library[ENTRY]
 
 
@@ -208,7 +208,7 @@ def _caller(n: int) -> str:
     return "\n".join(lines)
 
 
-_LOADED, _OF_A_LINKER = count(), 64  # numbers of programs, and how many of them share a linker
+_LOADED, _OF_A_LINKER = count(), 64  # numbers of programs, and number of programs that share a linker
 _in_memory: WeakValueDictionary[bytes, _Code] = WeakValueDictionary()
 _recent: deque[_Code] = deque(maxlen=64)  # recently used code stays loaded, since traces are repeated
 _objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs, without their constants
@@ -259,7 +259,7 @@ def _generated(text: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _linker(number: int) -> Any:
-    """Linker of some consecutive programs, each of which is a separate library."""
+    """The linker that loads the `number`-th group of `_OF_A_LINKER` programs, each as a separate library."""
     return llvm.create_lljit_compiler(_target_machine())
 
 

@@ -127,7 +127,7 @@ class Dynamics:
     # --- linear systems -----------------------------------------------------------------------------------------------
 
     def solve(self, right: Sequence[int], constraints: Sequence[Row] | None = None) -> Solved:
-        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, for example those at another point."""
+        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, for example K at another point."""
         rows = self.jacobian[: len(right) - self.n_q]
         matrix = augmented(self.n_q, self.mass, rows, rows if constraints is None else constraints)
         return solve(self.graph, matrix, [right], self.n_q)

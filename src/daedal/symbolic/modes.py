@@ -1,9 +1,9 @@
 """Functions whose switches are set by data, and which are smooth beyond the surfaces at which they would switch.
 
-Every switching function of a graph has an entry in the argument "modes". If it is NaN, functions are as written. A
-number selects a branch, on which they remain wherever they are evaluated: the side of a surface, 1 or -1; the piece of
-a table; the integer value of ``floor`` and similar functions. The equations of a branch are thus defined on both
-sides of its end, as the location of that end requires (Wijckmans 1996, section 7.4).
+Every switching function of a graph has an entry in the argument "modes". If it is NaN, the function is evaluated as
+written. A number selects a branch, on which the function remains wherever it is evaluated: the side of a surface, 1 or
+-1; the piece of a table; the integer value of ``floor`` and similar functions. The equations of a branch are thus
+defined on both sides of its end, as the location of that end requires (Wijckmans 1996, section 7.4).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import Graph
 from daedal.symbolic.operations import OPERATIONS, TABLES
 
-_LONGEST = 48  # length in characters above which only the arguments are named
+_LONGEST = 48  # maximum length of a displayed expression in characters; of a longer one only the arguments are named
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "less_equal": "<=", "power": "**"}
 _INFIX |= {"remainder": "%", "floor_divide": "//"}
 _NAMES = {"absolute": "abs", "minimum": "min", "maximum": "max", "locate": "table", "negative": "-"}
@@ -83,7 +83,7 @@ _CONDITIONS = ("less", "less_equal")
 _KINKS = ("minimum", "maximum", "absolute")
 _SIDES = (*_CONDITIONS, *_KINKS, "sign", "copysign")
 FOLLOWED = (*_SIDES, *_WHOLE, "locate")
-"""Operations that are tracked. Equality is not, since it holds at single points only."""
+"""Operations whose switches are tracked. "equal" is not among them, since it holds only at single points."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Followed:
 
     @property
     def is_surface(self) -> bool:
-        """Whether it has only two sides."""
+        """Whether its modes are the two sides of a surface."""
         return self.kind == "surface"
 
     @property
@@ -342,7 +342,8 @@ class BranchesTaken:
         return answer
 
     def without(self, modes: np.ndarray, unknown: Iterable[int]) -> tuple:
-        """The outputs reduced with some modes unknown; these occur in the result only if they make a difference."""
+        """The outputs reduced with some modes unknown; their arguments remain in the result only if it depends
+        on them."""
         if len(self._steps) > _MOST_MODED:
             return (object(),)
         given: list[Any] = modes.tolist()

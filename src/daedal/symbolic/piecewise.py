@@ -50,7 +50,7 @@ def polynomial_pieces(x: Expression, points, begins, coefficients) -> Any:
     graph.note_site(place)
     s = x - Expression(graph, graph.pick(place, begins))
 
-    def summed(table) -> Expression:  # in the order of SciPy's PPoly, with the same bits
+    def summed(table) -> Expression:  # adds in the order of SciPy's PPoly, for identical bits
         value, power = Expression(graph, graph.pick(place, table[:, 0])), s
         for k in range(1, table.shape[1]):
             value = value + Expression(graph, graph.pick(place, table[:, k])) * power
@@ -76,13 +76,13 @@ def _each(function: Callable[..., Any], x: Any) -> Any:
 
 
 def _square(t, duty=0.5):
-    """1 on the first fraction of each period of 2 pi, -1 on the rest."""
+    """Square wave of period 2 pi: 1 on the first fraction `duty` of each period, -1 on the rest."""
     end = _share(duty) * 2 * math.pi
     return wrapped(_each(lambda x: choose(_phase(x) < end, 1.0, -1.0), t))
 
 
 def _sawtooth(t, width=1):
-    """From -1 to 1 on the first fraction of each period of 2 pi, and back on the rest."""
+    """Sawtooth wave of period 2 pi: from -1 to 1 on the first fraction `width` of each period, and back on the rest."""
     share = _share(width)
 
     def wave(x):
@@ -249,7 +249,7 @@ def _one_dimensional(interpolation, x):
     if interpolation.bounds_error:
         refuse_caught()
         outside = choose((x < points[0]) | (x > points[-1]), math.nan, 0.0)
-        x.graph.hazards.append(outside.node)  # falls back to Python for such x
+        x.graph.hazards.append(outside.node)  # falls back to Python for x outside the points
     return choose(x < points[0], below, choose(x > points[-1], above, found))
 
 

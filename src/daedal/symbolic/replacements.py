@@ -130,7 +130,7 @@ _CAUGHT = {*_RAISING, "sqrt", "asin", "acos", "acosh", "atanh", "floor", "ceil",
 
 
 def _scalar(value):
-    """math accepts arrays of one entry as numbers"""
+    """Convert an array of one entry to a scalar, as functions of math do."""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
@@ -316,8 +316,7 @@ def _extreme(function, larger: bool):
 
 
 class Forbidden:
-    """Raises on every use, naming the operation that a traced function must not use; constants of a module can be
-    read."""
+    """Replaces an object that a traced function must not use: every use raises, except reading module constants."""
 
     def __init__(self, reason: str, module: ModuleType | None = None, memory: str = ""):
         self.__dict__.update(_reason=reason, _module=module, _memory=memory)

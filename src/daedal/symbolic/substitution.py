@@ -101,7 +101,7 @@ class Substitution:
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
 
     def of(self, value: Any, name: str = "") -> Any:
-        """Replacement of `value`, which is `name` in the function."""
+        """Replacement of `value`, for which the function uses the name `name`."""
         if value is None or isinstance(value, (bool, int, float, str, bytes, complex, Expression, CodeType)):
             return value
         if id(value) not in self._made:
@@ -332,7 +332,7 @@ class Substitution:
         if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
             return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
-            return kind  # the class registers its derived classes
+            return kind  # it would register the derived class
         try:
             made = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__})
         except TypeError:
@@ -587,7 +587,7 @@ _STORING = {dis.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE
 
 @functools.lru_cache(maxsize=1024)
 def _stores(code: CodeType) -> tuple[str, str, int] | None:
-    """The first store to an external name, with description, name and line."""
+    """Description, name and line of the first store to an external name; None if there is none."""
     outside = set(code.co_freevars)
     for part in _codes(code):
         if _STORING.isdisjoint(part.co_code[::2]):

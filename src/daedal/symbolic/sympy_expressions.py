@@ -74,7 +74,7 @@ class Symbols:
 
 
 Other = Callable[[Any], int] | None
-"""The node of an unknown symbol; None to reject it."""
+"""Function that returns the node of an unknown symbol, or None to reject the symbol."""
 
 
 def _translated(graph: Graph, expressions: Sequence[Any], made: dict[Any, int], other: Other = None) -> list[int]:

@@ -180,7 +180,7 @@ class _LoopBody(FunctionBody):
         return self.new(f"add i64 {a}, {b}")
 
     def entry(self, width: int, r: int) -> str:
-        """Entry r of node k, of `width` each."""
+        """Place of operand r of node k, for nodes with `width` operands each."""
         place = self.add(self.new(f"mul i64 %k, {width}"), str(r))
         pointer = self.new(f"getelementptr i32, ptr %entries, i64 {place}")
         return self.new(f"sext i32 {self.new(f'load i32, ptr {pointer}')} to i64")

@@ -22,7 +22,7 @@ from daedal.symbolic.untraceable import Untraceable, is_of_user, place, refusals
 
 MOST_PATHS = 64
 """Maximum number of paths through a function; functions with more paths are called in Python."""
-_MOST_DECISIONS = 200  # per path: a loop with more decisions is assumed not to end
+_MOST_DECISIONS = 200  # maximum number of decisions on a path; a loop with more is assumed not to end
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _graph_of(arguments: Sequence[Any]) -> Graph:
 
 
 def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
-    """Whether the result of a function depends on its external changes; True if undecidable."""
+    """Whether the result of a function depends on external state that it changes; True if undecidable."""
     graph = _graph_of(arguments)
     memory = Memory(graph)
     try:
@@ -180,7 +180,7 @@ def remembers(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
     return True
 
 
-_MOST_ROUNDS = 4  # rounds of detecting what a function changes
+_MOST_ROUNDS = 4  # maximum number of traces that detect which external places a function changes
 
 
 class _AsksTruths(Untraceable):
@@ -196,7 +196,7 @@ _Path = tuple[_Decisions, Any, int]
 def _explore(
     graph: Graph, function: Callable[..., Any], arguments: Sequence[Any], dependencies, memory: Memory | None
 ) -> list[_Path]:
-    """All paths through the function: decisions, result (None if it raises), and condition for raising."""
+    """All paths through the function, as (decisions, result or None if it raises, condition under which it raises)."""
     waiting: list[_Decisions] = [()]
     paths: list[_Path] = []
     while waiting:
@@ -290,7 +290,7 @@ def _is_raised_by_user(traceback: TracebackType | None) -> bool:
 
 
 def _said(error: Exception) -> Untraceable:
-    """Convert any other exception raised on symbols to a reason, with the last line of user code."""
+    """Convert an exception that is not a refusal to a reason, with the last line of user code."""
     traceback, site = error.__traceback__, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code

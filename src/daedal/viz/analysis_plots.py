@@ -75,8 +75,8 @@ def plot_stability_region(
 def growth_factor(method: Any, z: Any) -> np.ndarray:
     r"""Largest factor by which a step of a method amplifies solutions of the test equation, :math:`z = h\lambda`.
 
-    For a Runge-Kutta method :math:`|R(z)|` with :math:`R(z) = 1 + z\,b^T (I - z A)^{-1} 1`; for a multistep method the
-    largest modulus of the roots of its characteristic equation, for the order `max_order`.
+    For a Runge-Kutta method it is :math:`|R(z)|` with :math:`R(z) = 1 + z\,b^T (I - z A)^{-1} 1`; for a multistep
+    method of order `max_order`, the largest modulus of the roots of its characteristic equation.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _name(method: Any) -> str:
 
 
 def _growth_factors(method: Any, name: str) -> dict[str, Any]:
-    """Functions of an array of z by label, one for each order of a multistep method."""
+    """Growth factors by label, as functions of an array of z; one for each order of a multistep method."""
     if isinstance(method, (daedal.methods.DASSL, daedal.methods.ModifiedBDF)):
         orders = range(1, int(method.max_order or 5) + 1)
         own = isinstance(method, daedal.methods.ModifiedBDF) and method.family == "direct"
@@ -192,19 +192,19 @@ def _pade(k: int, j: int, z: np.ndarray) -> np.ndarray:
 
 
 def _multistep(formula: Any, z: np.ndarray) -> np.ndarray:
-    r"""Roots of :math:`\rho(\zeta) - z \sigma(\zeta)`."""
+    r"""Largest modulus of the roots of :math:`\rho(\zeta) - z \sigma(\zeta)`."""
     arrays = formula.floats()
     return _largest_root(arrays["rho"] - z[..., None] * arrays["sigma"])
 
 
 def _bdf(k: int, z: np.ndarray) -> np.ndarray:
-    r"""Roots of :math:`\sum_{i=1}^k (1 - 1/\zeta)^i / i = z`."""
+    r"""Largest modulus of the roots of :math:`\sum_{i=1}^k (1 - 1/\zeta)^i / i = z`."""
     first, _ = _differences(k)
     return _largest_root(first - z[..., None] * np.eye(k + 1)[0])
 
 
 def _modified_bdf(k: int, z: np.ndarray) -> np.ndarray:
-    r"""Roots for :math:`x'' = 2 \mathrm{Re}(\lambda) x' - |\lambda|^2 x`, whose eigenvalues are a conjugate pair."""
+    r"""Largest modulus of the roots for :math:`x'' = 2 \mathrm{Re}(\lambda) x' - |\lambda|^2 x`."""
     first, second = _differences(k + 1)
     if k > _OWN_VELOCITY:
         first = np.append(_differences(k)[0], 0.0)

@@ -15,8 +15,8 @@ from daedal.viz.figure import COLOURS, FAINT, INK, STYLE
 from daedal.viz.pages import framed, render
 
 FEWEST, MOST = 120, 960  # limits of the number of frames
-LARGEST = 60000  # largest number of point positions in all frames
-NEAR = 0.025  # desired largest displacement of a point between two frames, relative to the picture
+LARGEST = 60000  # largest total number of point positions, over all frames
+NEAR = 0.025  # frames are added until no point moves further than this between two frames, relative to the extent
 UNITS = 2000  # number of units along the longer side of the picture; positions are rounded to these
 RADIAN = 200  # number of units per radian
 FLATTEST, STEEPEST = 0.55, 0.75  # aspect ratio, height over width, of the picture
@@ -67,8 +67,8 @@ def animate(
         For planar motion a Drawing; in space a function ``(t, q) -> daedal.viz.Scene`` of times (nt,) and
         states (n, nt). Models of the library include a drawing. For other mechanical systems a drawing is
         inferred: points or bodies from the coordinates; rods, pins, anchors and guides from the constraints.
-        Recognised coordinates are x and y, or x1, y1, x2, y2, ..., with angles, and others that are consistent with
-        such constraints.
+        Coordinates are recognised by names such as x and y, or x1, y1, x2, y2, ..., and angles; with other names, if
+        they are consistent with such constraints.
     t_span : tuple of float, optional
         Time interval to show.
     frames : int, optional
@@ -148,7 +148,7 @@ def make_scene(
 
 
 def planar_scene(sol: Any, drawing: Any, problem: Any, fewest: int) -> MovingDrawing | None:
-    """Evaluate the planar drawing of a solution at `fewest` times or more; None if drawing="auto" finds none."""
+    """Evaluate the planar drawing of a solution at `fewest` or more times; None if no drawing can be inferred."""
     if drawing is None:
         return None
     is_known = not (isinstance(drawing, str) and drawing == "auto")
@@ -322,7 +322,7 @@ def _differences(values: np.ndarray) -> list[int]:
 
 
 def _changes(captions: list[str]) -> list[list[Any]]:
-    """[frame, caption] at every change of the caption."""
+    """Pairs [frame, caption], one for each change of the caption."""
     return [[k, text] for k, text in enumerate(captions) if k == 0 or text != captions[k - 1]]
 
 

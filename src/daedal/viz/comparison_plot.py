@@ -157,7 +157,7 @@ def _dots(axes: Axes, values: np.ndarray, names: list[str]) -> None:
 
 
 def _decades(axes: Axes, values: np.ndarray) -> None:
-    """Set the limits of a logarithmic axis to full decades, with few ticks."""
+    """Set the limits of a logarithmic axis to powers of ten, with few ticks."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     positive = values[values > 0.0]

@@ -115,7 +115,7 @@ class DrawnGeometry:
     rods: list[tuple[int, int]] = field(default_factory=list)  # pairs of bodies
     pins: list[dict[int, Pair]] = field(default_factory=list)  # attachment points on each body
     anchors: list[tuple[int, Pair]] = field(default_factory=list)  # bodies at constant distances from fixed points
-    guides: list[tuple[Pair, Pair]] = field(default_factory=list)  # ends of lines
+    guides: list[tuple[Pair, Pair]] = field(default_factory=list)  # end points of each guide line
 
     def read(self) -> DrawnGeometry:
         """Interpret all constraints."""
@@ -132,7 +132,7 @@ class DrawnGeometry:
         return self.q[[self.bodies[k].x, self.bodies[k].y]]
 
     def _tied(self, rows: list[int]) -> list[int] | None:
-        """Bodies whose coordinates occur in some rows; None if others occur too."""
+        """Bodies whose coordinates occur in the rows; None if coordinates that belong to no body also occur."""
         used = set(np.flatnonzero(np.abs(self.G[rows]).max(axis=(0, 2)) > _SAME * np.abs(self.G[rows]).max()).tolist())
         tied = [k for k, body in enumerate(self.bodies) if used & set(body.columns())]
         return None if used - {c for k in tied for c in self.bodies[k].columns()} else tied
@@ -162,7 +162,7 @@ class DrawnGeometry:
         return found
 
     def _alone(self, row: int) -> bool:
-        """Whether a row is a rod between two points, or an anchor or guide of one point."""
+        """Store a row as a rod between two points, or as an anchor or guide of one point; returns whether it is one."""
         tied = self._tied([row])
         if not tied or len(tied) > 2 or any(self._turns(row, k) for k in tied):
             return False
@@ -260,11 +260,11 @@ def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
 
 
 def _links(rows: np.ndarray, q: np.ndarray) -> list[tuple[tuple[int, ...], np.ndarray]] | None:
-    """The links of a loop in order, each with the angles whose sum rotates it and its vector for a zero sum.
+    """The links of a loop in order: the angles whose sum rotates a link, and the vector of the unrotated link.
 
     The column of an angle is J w, where w is the sum of all links that the angle rotates. A link with angle k that
-    carries a link with relative angle m is w_k - w_m; links that carry others are identified by constant lengths. The
-    loop follows the first branch outwards and returns along the others.
+    carries a link with relative angle m is w_k - w_m; the links that carry others are found by the condition
+    that link lengths are constant. The loop follows the first branch outwards and returns along the others.
     """
     used = np.flatnonzero(np.abs(rows).max(axis=(0, 2)) > _SAME * np.abs(rows).max()).tolist()
     turned = {k: -_RIGHT_ANGLE @ rows[:, k] for k in used}

@@ -67,8 +67,8 @@ FIRST = (
     "car_axis",
     "bouncing_ball",
 )
-# one problem for each group of kernels is solved first, and further ones of these groups last, so that two processes
-# rarely compile the same kernels
+# one problem for each group of kernels is solved first, and the other problems of these groups last, so that two
+# processes rarely compile the same kernels
 PIONEERS = ("order_reduction", "stability_example2", "crank_slider", "robertson", "index3_chain", "jay_index2")
 LAST = ("bowed_string", "violin_slip", "stability_example1", "body_on_circle", "particle_on_circle", "tppc3")
 

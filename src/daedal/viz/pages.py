@@ -17,7 +17,7 @@ _OWN = "daedal.viz"
 
 
 def render(template: str, package: str = _OWN, **values: Any) -> str:
-    """Render a template from the folder ``templates`` of a package; it may extend and include those of `viz`.
+    """Render a template from the folder ``templates`` of a package; it may extend and include templates of `viz`.
 
     In a template, ``asset(name)`` inserts a style sheet or script verbatim, and ``equation(latex)`` inserts MathML. The
     result is marked as safe for other templates.

@@ -14,7 +14,7 @@ from daedal.viz.tessellation import coarser, placement, rotation_to
 # lightened colours of daedal.viz.figure, since shading darkens them
 PALETTE = ("#2f6fb5", "#e2ae3c", "#c9606f", "#43a594", "#a95fa3")
 AT_REST = "#8b929c"  # fixed parts, springs
-ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # by unit
+ARROWS = ("#c9606f", "#2b8a79", "#a95fa3", "#2f6fb5")  # one colour for each unit
 TRACES = ("red", "green", "purple")  # named colours of the page, with light and dark variants
 AXIS_COLOURS = ("#c8443c", "#3f9142", "#2f6fbf")  # x, y, z
 
@@ -24,7 +24,7 @@ RIGID, STRETCHED, AT_TIP = 0, 1, 2
 LONGEST_ARROW, ARROW_RADIUS, HEAD = 0.26, 0.008, 0.06  # relative to the size of the scene
 AXIS_LENGTH = 0.1  # relative to the size of the scene
 MANY = 150  # number of parts above which parts are drawn with fewer triangles
-SPRING_RADIUS, TURN = 0.025, 0.9  # relative to the size of the scene; pitch in radii
+SPRING_RADIUS, TURN = 0.025, 0.9  # coil radius, relative to the size of the scene; coil pitch, in coil radii
 
 
 @dataclass(frozen=True, eq=False)

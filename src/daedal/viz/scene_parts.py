@@ -247,7 +247,7 @@ class Trace(Member):
 class Arrow(Member):
     """A vector (3, nt) at a moving point: a force, a torque, a velocity.
 
-    Arrows with equal `unit` share a scale: the longest has about a quarter of the scene size.
+    Arrows with equal `unit` share a scale: the length of the longest is about a quarter of the scene size.
 
     Examples
     --------

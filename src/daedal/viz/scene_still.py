@@ -96,7 +96,7 @@ _GRID, _SHADOW = np.array([0.80, 0.82, 0.85]), 0.22
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """A camera; the rows of `axes` point right, up and to the viewer, at infinite `distance` in orthographic views."""
+    """A camera: the rows of `axes` point right, up and to the viewer; `distance` is infinite in orthographic views."""
 
     centre: np.ndarray
     axes: np.ndarray
@@ -311,7 +311,7 @@ def stills(
     inches = _WIDTHS[min(t.size, 2) - 1]
     width = round(_DPI * inches / columns)
     height = round(_SHAPE * width)
-    everything = np.union1d(scene.t, t) if scene.t.size > 1 else scene.t  # earlier times are required by traces
+    everything = np.union1d(scene.t, t) if scene.t.size > 1 else scene.t  # traces require all earlier times
     whole = scene.resampled(everything)
     with new_figure((inches, rows * (_SHAPE * inches / columns + 0.22)), False, path, scene.title) as figure:
         for number, time in enumerate(t):

@@ -100,7 +100,7 @@ def wishes(variables: Any, further: Sequence[Any] = ()) -> list[Any] | None:
 
 
 def quantity_names(sol: Any, names: Sequence[Any]) -> list[str]:
-    """Those names that ``sol[name]`` accepts in addition to the variables."""
+    """The names that are not variables but quantities accepted by ``sol[name]``."""
     if all(name in sol.names for name in names if isinstance(name, str)):
         return []
     known = {name for quantity in sol.quantities() for name in quantity.names} - set(sol.names)
@@ -170,7 +170,7 @@ def multiplier_names(sol: Any) -> list[str]:
 
 
 def _with_few_points(sol: Any) -> np.ndarray:
-    """Stored points, refined for a smooth curve."""
+    """Stored and additional, evenly spaced times, for a smooth curve."""
     low, high = sol.dense.interval
     return np.unique(np.concatenate([np.linspace(low, high, SMOOTH // 2), np.clip(sol.t, low, high)]))
 
@@ -184,7 +184,7 @@ def sample_multipliers(sol: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drift_over_time(sol: Any) -> CurveGroup | None:
-    """Largest constraint residuals of results before projection; None if unknown."""
+    """Largest constraint residuals over time, before projection of the results; None if unknown."""
     raw, n = getattr(sol, "raw", None), len(sol.names)
     if raw is None or raw.names[:n] != tuple(sol.names) or not raw.t.size or not sol.lam.shape[0]:
         return None
@@ -308,7 +308,7 @@ def _extremes(curves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rounding(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Change of each variable up to which it counts as round-off, from its size and the changes of all variables."""
+    """Largest change of each variable that counts as round-off, from its size and the changes of all variables."""
     return np.maximum(1e-9 * np.maximum(np.abs(low), np.abs(high)), 1e-14 * np.max(high - low))
 
 

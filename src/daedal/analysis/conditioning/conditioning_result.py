@@ -49,8 +49,8 @@ def advice(found: Conditioning) -> list[str]:
     if found.index > 2:
         return [
             (
-                f"The constants are those of index 1 and 2, and the index is {found.index}: reduce it first, then "
-                "examine the conditioning of the reduced problem."
+                f"Constants are available for index 1 and 2 only, and the index is {found.index}: reduce the index "
+                "first, then examine the conditioning of the reduced problem."
             )
         ]
     parts = [_unresolved(found), _nearly(found), _gain(found), _robust(found), _growth(found), _unclear(found)]
@@ -117,8 +117,8 @@ def _gain(found: Conditioning) -> str:
         return ""
     return (
         "Some algebraic variables have very small coefficients in their constraints, but the problem does not "
-        "behave like one of the next index: this is a large gain, and the constraints determine all of them. "
-        "Small errors of the other variables become large errors in them."
+        "behave like one of the next higher index: the constraints determine these variables with a large gain. Small "
+        "errors of the other variables become large errors of these."
     )
 
 
@@ -233,7 +233,7 @@ class Conditioning:
         Projectors and other matrices along the grid by name: Q, P, Qs, Ps, G for index 1, with B, C, D of the nearly
         index-2 part; P, F, Z, W, W_plus and A, B, C for index 2.
     algebraic : numpy.ndarray, shape (n, n_y)
-        The directions of the algebraic variables y among the unknowns.
+        Columns that span the algebraic variables y in the space of the unknowns.
     unresolved : tuple of float
         Times near which the coefficients change too fast for the grid: constants are uncertain from there onward.
     is_linear, has_stabilised_reduction : bool
@@ -276,7 +276,7 @@ class Conditioning:
 
     @property
     def has_long_layer(self) -> bool:
-        """Whether small numbers in the constraints matter because no component is faster than the solution."""
+        """Whether the initial layer is so long that small numbers in the constraints matter on the whole interval."""
         if "layer_thickness" not in self.constants:
             return False
         lengths = self.constants["layer_thickness"].values[self.indices == np.nanmax(self.indices)]
@@ -331,8 +331,8 @@ class Conditioning:
         Parameters
         ----------
         x0, q0 : array_like
-            The initial value and the constraint's q there; with several kinds of constraints, q of the nearly index-2
-            ones.
+            x and q at the start. If only some of the constraints are nearly of index 2, q contains the entries of
+            these constraints only.
         """
         if "D" not in self.matrices:
             raise InvalidProblemError("only index-1 problems that are nearly of index 2 have an initial layer")

@@ -30,7 +30,7 @@ class BoundConstant:
 
     symbol: str  # symbol used in the source
     meaning: str
-    # On the grid, NaN where not applicable; the constant is their maximum
+    # Values on the grid, NaN where not applicable; the constant is their maximum
     values: np.ndarray = field(repr=False)
 
     @property
@@ -187,7 +187,7 @@ def index2(path: Path, t: np.ndarray, rests: list[Rest]) -> Findings:
 # Let D be small and C B nonsingular in x' = A x + B y + p, 0 = C x + D y + q. If the eigenvalues of D^-1 C B have
 # positive real parts, the solution quickly approaches that of the index-2 problem with D = 0; if the derivative of q is
 # bounded, the bounds do not involve D^-1. If C B is small in 0 = C x + q, the same holds for the differentiated
-# constraint, with C A + C' in place of C and C B in place of D.
+# constraint, with C A + C' instead of C and C B instead of D.
 
 
 def layer(
@@ -242,10 +242,10 @@ class InitialLayer:
     """The decaying part of a solution in the initial layer, to leading order, Wijckmans section 4.4."""
 
     x0: np.ndarray  # start of the solution without the layer, a0(0) = (I - P) x(0) - F q(0)
-    # what the layer adds to x and to y at the start
+    # contributions of the layer to x and to y at the start
     alpha: np.ndarray
     beta: np.ndarray
-    rate: np.ndarray  # the matrix D^-1 C B, at whose rates the layer decays
+    rate: np.ndarray  # the matrix D^-1 C B, whose eigenvalues are the decay rates of the layer
     _to_x: np.ndarray
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -255,7 +255,7 @@ class InitialLayer:
 
 
 def initial_layer(B: np.ndarray, C: np.ndarray, D: np.ndarray, x0: np.ndarray, q0: np.ndarray) -> InitialLayer:
-    """The layer of x' = A x + B y + p, 0 = C x + D y + q with a small D; none if C x(0) + q(0) = 0.
+    """The layer of x' = A x + B y + p, 0 = C x + D y + q with a small D; zero if C x(0) + q(0) = 0.
 
     Examples
     --------

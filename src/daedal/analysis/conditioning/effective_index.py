@@ -65,7 +65,7 @@ THRESHOLD = 1e-3  # relative size below which y counts as absent from a constrai
 ROUND_OFF = 1e-10  # threshold for the index of the original equations
 _MARGIN = 10.0  # a number within this factor of the threshold makes the decision ambiguous
 _NOISE = 1e-13  # products that cancel to less than this fraction are zero
-_SHARE = 0.1  # smallest component for which a variable counts as part of a level
+_SHARE = 0.1  # smallest sum of squared components for which a variable belongs to a level
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class EffectiveIndex:
         return all(level.decision.clear for level in self.levels)
 
     def of_variables(self, basis: np.ndarray | None = None) -> list[int | None]:
-        """The index of each variable: the highest index in which its component is at least a tenth.
+        """The index of each variable: the highest level in whose directions its squared components sum to 0.1 or more.
 
-        `basis` are the directions of the algebraic variables among all unknowns; unknowns without a component in them
-        have index 0.
+        The columns of `basis` span the algebraic variables in the space of the unknowns; unknowns without a component
+        in this subspace have index 0.
         """
         n = self.undetermined.shape[0] if basis is None else basis.shape[0]
         found: list[int | None] = [0] * n

@@ -263,7 +263,7 @@ def conditioning_of_matrices(
 
 _POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # number of grid points for up to _SMALL unknowns, and for more
 _MOST_NAMED = 6
-_MOST_UNKNOWNS = 400  # all matrices are dense
+_MOST_UNKNOWNS = 400  # largest number of unknowns, since all matrices are dense
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class LinearForm:
     t: np.ndarray  # the grid
     constant: bool  # whether the matrices do not depend on t
     linear: bool  # whether the problem itself is linear
-    # Times between which a solution is smooth: the steps of the method
+    # Ends of the steps of the method, between which a solution is smooth; empty without a solution
     steps: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
@@ -386,7 +386,7 @@ def _interval(along: Any, count: int) -> np.ndarray:
 
 
 def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
-    """Reject the solution of another problem; pencils have unknowns with separate names."""
+    """Reject the solution of another problem; for pencils only the number of unknowns is compared."""
     own = list(solution.names)
     if len(own) != len(names):
         raise InvalidProblemError(
@@ -403,7 +403,7 @@ def _check_solution(solution: Solution, problem: Any, names: list[str]) -> None:
 
 
 def _grid_of(solution: Solution, count: int) -> np.ndarray:
-    """Times of a solution, as dense as its steps."""
+    """Times of a grid with about `count` points, distributed like the output points of a solution."""
     times = solution.t[np.concatenate([[True], np.diff(solution.t) != 0.0])]
     if times.size < 2:
         raise InvalidProblemError("the solution has only one point, but conditioning is computed over an interval")

@@ -33,7 +33,8 @@ NODES = 0.5 * (1.0 - np.cos(np.pi * np.arange(5) / 4.0))
 _POWERS = np.vander(NODES, increasing=True)
 _RATES = np.column_stack([np.zeros(5), *(k * NODES ** (k - 1) for k in range(1, 5))])
 _DIFFERENTIATION = _RATES @ np.linalg.inv(_POWERS)
-_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0  # coefficient of the Chebyshev polynomial of degree 4 on [0, 1]
+# weights of the samples in the coefficient of the Chebyshev polynomial of degree 4 on [0, 1]
+_HIGHEST = np.linalg.inv(_POWERS)[-1] / 128.0
 _GAUSS = 0.5 + np.array([-1.0, 1.0]) * np.sqrt(3.0) / 6.0
 _INTERPOLATION = np.vander(_GAUSS, 5, increasing=True) @ np.linalg.inv(_POWERS)
 
@@ -97,8 +98,8 @@ _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
 _PER_OCTAVE = 4  # number of points per halving of the distance s = t - tau
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
-_TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # remainder below 1e-16
-_SHORTEST = 0.05  # bound of |M| times the shortest distance
+_TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # largest norm, and degree for a remainder below 1e-16
+_SHORTEST = 0.05  # the shortest distance is this divided by |M|
 
 
 def exponential(matrices: np.ndarray) -> np.ndarray:
@@ -209,7 +210,7 @@ class Kernel:
 
 RANK_TOLERANCE = 1e-10  # tolerance for the rank of E, with rows of length 1
 _RESOLVED = 0.02  # largest term of degree 4 in a resolved interpolation polynomial, relative to the matrix
-_HARMLESS = 0.02  # largest harmless term of degree 4 in a differential equation, times the interval length
+_HARMLESS = 0.02  # largest negligible term of degree 4 in a differential equation, times the interval length
 _MOST_HALVINGS, _MOST_INTERVALS = 8, 2000
 
 
@@ -327,7 +328,7 @@ def _is_resolved(samples: np.ndarray) -> bool:
 
 
 def _matters(E: np.ndarray, F: np.ndarray, h: float) -> bool:
-    """Whether unresolved matrices, as at a jump, matter over an interval of minimal length."""
+    """Whether unresolved matrices, as at a jump, affect solutions noticeably over an interval of length h."""
     if not _is_resolved(E):
         return True
     sizes, rest = np.max(np.abs(E), axis=(0, 2)), np.max(np.abs(highest_term(F)), axis=1)

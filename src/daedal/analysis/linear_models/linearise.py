@@ -216,7 +216,7 @@ class _ByDifferences:
     inputs: VariedInputs
 
     def moved(self, t: float) -> _ByDifferences:
-        return self  # inputs are changed by constants, at any time
+        return self  # inputs are perturbed by constants, which do not depend on time
 
     def local(self, t: float, jet: np.ndarray, equilibrium: bool) -> LocalModel:
         implicit = self.inputs.problem.implicit()
@@ -333,7 +333,7 @@ def _with_outputs(problem: Any, inputs: VariedInputs, local: LocalModel, t: floa
         names += [name] if len(found) == 1 else [f"{name}[{k}]" for k in range(len(found))]
         rows += found
     if len(set(names)) < len(names):
-        raise InvalidProblemError("outputs contains a name twice; use distinct names")
+        raise InvalidProblemError(f"outputs contains duplicates: {', '.join(names)}. Remedy: use distinct names")
     H = np.array([row for row, _ in rows]).reshape(len(rows), len(local.names))
     direct = np.array([of for _, of in rows]).reshape(len(rows), len(inputs.labels))
     D = [H @ p for p in local.P] or [np.zeros((len(rows), 0))]

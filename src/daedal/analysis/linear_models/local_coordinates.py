@@ -54,7 +54,7 @@ _AT_REST = 1e-9  # derivatives below this fraction of the size of the unknowns c
 _DIFFERENCE_TOLERANCE = 1e-7  # tolerance for the ranks of pencils from difference quotients
 _INCREMENT = 1e-6  # increment of inputs for difference quotients
 _SMALLEST = 1e-3  # size assumed for unknowns that are zero or smaller, in the search for a point
-_MOST_AMPLIFIED = 10.0  # limit for the change of dependent unknowns with the coordinates, in a sequence of points
+_MOST_AMPLIFIED = 10.0  # change of dependent unknowns with the coordinates above which other coordinates are selected
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class TracedLocalModels:
         return [] if layout is None or not self.inputs.labels else self.inputs.positions(layout)
 
     def point(self, t: float, jet: Jet) -> np.ndarray:
-        """w near given values; unknown ones follow from the equations."""
+        """A point w that satisfies all equations, near given values; unknown ones (NaN) follow from the equations."""
         reduced = self._reduced
         u = np.zeros(reduced.prolongation.n)
         for (j, k), column in reduced.prolongation.column.items():
@@ -176,7 +176,7 @@ class TracedLocalModels:
             ) from None
 
     def at(self, t: float, u: np.ndarray) -> LocalModel:
-        """The local model at a point w on all equations, in the coordinates of the previous point if they suit."""
+        """The local model at a point w on all equations; the coordinates of the previous point are used if suitable."""
         sizes, selected = np.ones(u.size), self._kept
         if selected is None or selected.amplification(t, u, sizes) > _MOST_AMPLIFIED:
             selected = self._kept = self._selected(t, u, sizes)
@@ -348,11 +348,13 @@ def local_model_of_pencil(
     pencil.require_regular("linearise")
     form, at_rest, n = pencil.weierstrass(), is_at_rest(jet), len(names)
     if form.index > 1 and not at_rest:
-        why = "their structure is misleading" if exact else "the functions of the problem cannot be traced"
+        why = (
+            "the structure of the equations is misleading" if exact else "the functions of the problem cannot be traced"
+        )
         raise InvalidProblemError(
             f"{why}, the equations have index {form.index}, and the point is not an equilibrium: the linear model "
             "needs derivatives of the equations. Remedy: linearise at an equilibrium, or define the problem such "
-            "that daedal.analyse finds its index from structure"
+            "that daedal.analyse finds the index from its structure"
         )
     n_z = form.n_finite
     Q1, Q2 = form.Q[:, :n_z], form.Q[:, n_z:]
@@ -402,7 +404,7 @@ class Varied(NamedTuple):
 class VariedInputs:
     """A problem whose inputs, and their first derivatives up to `order`, can be perturbed at a time.
 
-    `names` are the perturbed inputs, None all of them. `problem` is the problem with all perturbations zero; `labels`
+    `names` are the perturbed inputs, by default all. `problem` is the problem with all perturbations zero; `labels`
     are the names of the perturbed numbers, one for each entry of an input.
     """
 
@@ -423,7 +425,9 @@ class VariedInputs:
                         f"inputs: {name!r} is not an input of the problem; {hint}known: {', '.join(self._inputs)}"
                     )
             if len(set(chosen)) < len(chosen):
-                raise InvalidProblemError("inputs contains an input twice")
+                raise InvalidProblemError(
+                    f"inputs contains duplicates: {', '.join(chosen)}. Remedy: name each input once"
+                )
             problem = at_piece(problem, t)
         self._plain, self._chosen = problem, chosen
         self.shapes = {name: self._inputs.shapes[name] for name in chosen} if self._inputs is not None else {}

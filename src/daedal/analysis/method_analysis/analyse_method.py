@@ -234,7 +234,7 @@ class MultistepAnalysis(MethodAnalysis):
     transferable : bool
         Whether the method is stable on transferable DAEs: zero-stable and, as a one-leg method, stable at infinity.
     stability : MultistepStability
-        Location of the zeros.
+        Linear stability, from the location of the zeros of :math:`\rho` and :math:`\sigma`.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def _cauchy_index(p: Sequence[Any], q: Sequence[Any], low: Any = None, high: Any
 
 
 def _changes(chain: Sequence[Polynomial], x: Any, side: int) -> int:
-    """Changes of sign along a chain at x, or at infinity on a side."""
+    """The number of sign changes along a chain of polynomials at x; None denotes infinity with the sign `side`."""
     signs = []
     for p in chain:
         if p:
@@ -297,10 +297,10 @@ def _angle(p: np.ndarray, q: np.ndarray) -> float:
 
 # --- multistep methods: location of the zeros of rho, sigma and rho - z sigma -----------------------------------------
 
-_POINTS = 20_001  # on the upper half of the unit circle
+_POINTS = 20_001  # number of points of the root locus, on the upper half of the unit circle
 _REFINEMENTS = 4
 _ROOT_ROUNDOFF = 1e-9
-_CLUSTER = 1e-5  # floats: zeros closer than this count as one multiple zero
+_CLUSTER = 1e-5  # for floats: zeros closer than this count as one multiple zero
 _RAY = np.logspace(-6, 6, 400)
 
 

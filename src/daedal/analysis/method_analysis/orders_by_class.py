@@ -21,8 +21,8 @@ from daedal.methods.exact_numbers import Quadratic
 from daedal.methods.tableau import RungeKuttaTableau
 
 TOLERANCE, SHARP = 1e-10, 1e-13
-"""Threshold below which a sum of floats counts as zero, relative to its terms, since printed coefficients often have 12
-digits; and the threshold if the coefficients are accurate to all digits."""
+"""A sum of floats below this threshold, relative to its terms, counts as zero: the first value is for printed
+coefficients, which often have 12 digits, the second for coefficients accurate to all digits."""
 _SINGULAR = 1e-12
 
 Row = list[Any]
@@ -253,8 +253,9 @@ def known_first_stage_order(method: ExactCoefficients) -> Order | None:
 
 # --- orders from trees: for differential equations, and for DAEs of index 1 and 2 in Hessenberg form ------------------
 
-HIGHEST_TREES = 10  # there are 719 rooted trees
-HIGHEST_CONSTRAINED = 6  # 220 trees with fat vertices; the number grows fivefold with each order
+HIGHEST_TREES = 10  # highest order verified by rooted trees, of which 719 have this order
+# highest order verified by trees with fat vertices, whose number grows fivefold with each order
+HIGHEST_CONSTRAINED = 6
 
 
 @dataclass(frozen=True)

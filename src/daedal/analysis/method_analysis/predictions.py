@@ -250,9 +250,9 @@ class MethodAnalysis(ABC):
     exact : bool
         Whether everything but the angle of a stable sector was computed exactly.
     order : int
-        For ordinary differential equations.
+        The order for ordinary differential equations.
     a_stable, l_stable : bool
-        For the test equation.
+        Whether the method is A-stable and L-stable.
     angle : float
         The angle of the largest stable sector in degrees.
     predictions : tuple of Prediction

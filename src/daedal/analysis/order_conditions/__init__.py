@@ -1,8 +1,9 @@
 r"""Order conditions of half-explicit Runge-Kutta methods for y' = f(y, z), 0 = g(y): generated, printed and verified.
 
 Every bicoloured tree gives a condition. With :math:`(\omega_{ij}) = A'^{-1}`, where A' has the rows :math:`a_2, \dots,
-a_s, b`, it is the product of :math:`b_i` for the root, :math:`a_{ij}` for a meagre vertex j above a meagre one i,
-:math:`a_{i+1,j}` for a meagre vertex above a fat one, :math:`\omega_{ij}` for a fat vertex above a meagre one.
+a_s, b`, its left-hand side is the sum of products of :math:`b_i` for the root, :math:`a_{ij}` for a
+meagre vertex j above a meagre one i, :math:`a_{i+1,j}` for a meagre vertex above a fat one, :math:`\omega_{ij}` for a
+fat vertex above a meagre one.
 
 References
 ----------

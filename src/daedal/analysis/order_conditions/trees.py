@@ -364,7 +364,7 @@ def end_weights(method: Evaluation) -> list[Any]:
 # * 1 for a single meagre vertex,
 # * :math:`\sum_j \beta_{ij} \Phi_j` for a meagre vertex that carries one branch with the values :math:`\Phi`,
 # * the product of :math:`\sum_j \alpha_{ij} \Phi_j` over the branches of all others, with
-#   :math:`\sum_k \omega_{jk} \Phi_k` in place of :math:`\Phi_j` for fat ones,
+#   :math:`\sum_k \omega_{jk} \Phi_k` instead of :math:`\Phi_j` for fat ones,
 #
 # and the condition is :math:`\sum_i b_i \Phi_i = 1/\gamma(t)` for trees with a meagre root, :math:`\sum_{ij} b_i
 # \omega_{ij} \Phi_j = 1/\gamma(t)` for those with a fat one, where :math:`\gamma(t)` is the product of the orders of

@@ -65,7 +65,7 @@ class Report:
 
     @property
     def largest(self) -> float:
-        """The largest residual."""
+        """The largest absolute value of the residuals."""
         return max((abs(float(check.residual)) for check in self.checks), default=0.0)
 
     def counts(self) -> dict[int, tuple[int, int]]:
@@ -144,8 +144,8 @@ def verify(
     tableau : HalfExplicitTableau, method, str or pair (a, b)
         The coefficients, or a name such as ``"hem4"``.
     order : int, optional
-        Highest order to check. By default the order stated by the tableau, or else the first order at which a condition
-        fails.
+        Highest order to check. By default the order stated by the tableau if there is one, otherwise the first order at
+        which a condition fails.
     linear_in_z : bool
         Check only the conditions required if f is linear in z, as for mechanical systems.
     exact : bool

@@ -344,8 +344,8 @@ class Analysis:
 # --- scaling: whether the units of equations and unknowns differ so much that solvers would benefit from others -------
 
 _LARGEST = 400
-_WORTHWHILE = 1e4  # reduction of the condition number by scaling that is reported
-_APART = 1e3  # factor between the scales of two unknowns that is reported
+_WORTHWHILE = 1e4  # smallest reported reduction of the condition number by scaling
+_APART = 1e3  # smallest reported ratio of the scales of two unknowns
 
 
 @dataclass(frozen=True)
@@ -376,12 +376,12 @@ class Scaling:
             return f"no need ({numbers})"
         sentences = []
         for what, factors, named in (
-            ("in units that differ less, or tolerances for each", self.unknowns, names),
-            ("multiplied so that they are of similar size", 1.0 / self.equations, None),
+            ("use units that differ less, or a tolerance for each", self.unknowns, names),
+            ("multiply them by factors that make them similar in size", 1.0 / self.equations, None),
         ):
             least, most = int(np.argmin(factors)), int(np.argmax(factors))
             if factors[most] > _APART * factors[least]:
                 large, small = (named[k] if named else f"equation {k}" for k in (most, least))
                 ratio = factors[most] / factors[least]
-                sentences.append(f"{large} is naturally about {ratio:.0e} times {small}: better {what}")
+                sentences.append(f"{large} is naturally about {ratio:.0e} times as large as {small}: {what}")
         return f"{'; '.join(sentences) or 'several units differ'} ({numbers})"

@@ -99,7 +99,7 @@ def _checked_rows(system: MechanicalSystem, rows) -> list[int]:
 
 
 def _guard(system: MechanicalSystem, joint: list[int], limit: float, load) -> Callable:
-    """Positive while the joint holds."""
+    """A guard function of (t, q, v, lam), positive while the joint holds."""
     if callable(load):
         return lambda t, q, v, lam: limit - load(t, q, v, lam)
     if load not in _MEASURES:

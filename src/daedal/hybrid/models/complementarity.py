@@ -14,9 +14,9 @@ _EXACT = 1e-10  # relative violation of complementarity attributed to round-off
 _WRONG = 1e-6  # relative violation of complementarity that is not round-off
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 _COVERS = 4  # number of artificial columns that are tried
-_TURNS = 20  # rotations of the polygons that approximate friction cones
-_NEWTON = 40  # Newton steps for round cones
-_FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # increments of friction along a path of solutions
+_TURNS = 20  # maximum number of rotations of the polygons that approximate friction cones
+_NEWTON = 40  # maximum number of Newton steps for round cones
+_FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # first and smallest increment of friction on the path, as fractions of mu
 
 
 def lemke(M: np.ndarray, q: np.ndarray) -> np.ndarray | None:
@@ -108,7 +108,7 @@ def _smallest(keys: np.ndarray, is_artificial: np.ndarray) -> int:
 
 
 def _solution(M: np.ndarray, q: np.ndarray, tableau: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """z of the last basis, recomputed from M if the basis is regular."""
+    """z of the last basis, recomputed from M if this is accurate."""
     n, z = q.size, np.zeros(q.size)
     active = np.sort(basis[(basis >= n) & (basis < 2 * n)] - n)
     for i, variable in enumerate(basis):
@@ -244,7 +244,7 @@ class FrictionProblem:
         return [self.m + k for k, owner in enumerate(self.owner) if owner == c]
 
     def _angle(self, x: np.ndarray, c: int, before: float) -> float:
-        """Direction of the friction force in the plane of a contact, or the direction it would need."""
+        """Angle of the friction force in the plane of a contact; if the contact slips, opposite to the slip."""
         rows = self._tangents(c)
         if len(rows) == 1:
             return before

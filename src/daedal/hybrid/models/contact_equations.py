@@ -90,7 +90,7 @@ class Contact:
         tangents = _checked_tangents(self.tangent, what)
         if static > 0.0 and not tangents:
             raise InvalidProblemError(
-                f"{what} has friction, but no tangent. Remedy: tangent=..., the vector e of the slip velocity e^T q'"
+                f"{what} has friction, but no tangent. Remedy: pass tangent=..., the e of the slip velocity e^T q'"
             )
         speeds = list(self.speed) if isinstance(self.speed, (list, tuple)) else [self.speed] * max(len(tangents), 1)
         if len(speeds) != max(len(tangents), 1):
@@ -109,11 +109,11 @@ class Contact:
         if not callable(self.normal) and not check_finite(self.normal, f"normal of {what}") > 0.0:
             raise InvalidProblemError(f"normal of {what} must be a positive force, got {self.normal!r}")
         if not self.mu and not self.mu_static:
-            raise InvalidProblemError(f"{what} has normal, but no friction. Remedy: mu=... and tangent=...")
+            raise InvalidProblemError(f"{what} has normal, but no friction. Remedy: pass mu=... and tangent=...")
 
     @property
     def is_pressed(self) -> bool:
-        """Whether it is always closed, with a known normal force."""
+        """Whether the contact is always closed, with a known normal force."""
         return self.normal is not None
 
     def pressure(self, t, q, v) -> Any:
@@ -122,7 +122,7 @@ class Contact:
 
     @property
     def is_rough(self) -> bool:
-        """Whether it has friction."""
+        """Whether the contact has friction."""
         return bool(self.tangent)
 
 
@@ -186,7 +186,7 @@ def checked_contacts(contacts, n_q: int, restitution=None) -> list[Contact]:
 
 
 AHEAD, BEYOND = 1e-11, 1e-10  # displacements, relative to the size of the coordinates, before and beyond a corner
-_TABLE = "locate"  # the points of a table represent a smooth curve
+_TABLE = "locate"  # kind of the switches of tables, whose points represent a smooth curve and are not corners
 
 
 def corners_of(contact: Contact, system: MechanicalSystem) -> Callable | None:
@@ -409,7 +409,7 @@ def _with_rows(system: MechanicalSystem, base, rows: list[Any], width: tuple[int
 
 
 def _uncompiled(function, params):
-    """The Python function; if it was compiled, with the parameters in the required form."""
+    """The function for calls from Python: if it is compiled, the parameters are passed as a vector."""
     if params is None or not is_compiled(function):
         return function
     p = parameter_vector(params)

@@ -163,7 +163,7 @@ class ContactHistory:
     slip: np.ndarray = field(repr=False)
 
     def intervals(self) -> list[tuple[float, float, str]]:
-        """(begin, end, state) of the intervals of constant state, as resolved by the times."""
+        """(begin, end, state) of the intervals between output times in which the state is constant."""
         changes = np.flatnonzero(self.state[1:] != self.state[:-1]) + 1
         begins, ends = [0, *changes.tolist()], [*changes.tolist(), self.t.size - 1]
         pairs = zip(begins, ends, strict=True) if self.t.size else ()

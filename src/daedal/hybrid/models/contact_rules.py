@@ -18,7 +18,7 @@ from daedal.mechanics.system_workspace import SystemWorkspace
 from daedal.problems import MechanicalSystem
 
 _NO_SIZE = 1e-6  # positions smaller than this, relative to the velocities, provide no scale
-_OUTGROWN = 1e4  # growth of coordinates that requires other difference increments
+_OUTGROWN = 1e4  # factor by which coordinates may grow before difference increments are chosen again
 _DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
 
 Pressed = dict[int, tuple[float, int]]
@@ -96,7 +96,7 @@ class Terms:
         return _saddle_inverse(unit[:, None] * self.mass * unit, scale[:, None] * self.K * unit, n, k)
 
     def solve(self, force: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """x of M x + K^T p = force, K x = right; the rows of K may be dependent."""
+        """Solve M x + K^T p = force, K x = right for x; the rows of K may be dependent."""
         unit, scale = self._scaling
         if right.ndim > 1:
             unit, scale = unit[:, None], scale[:, None]
@@ -107,16 +107,16 @@ class Terms:
         return self.solve(rows.T, np.zeros((self.K.shape[0], rows.shape[0])))
 
     def rates(self, v: np.ndarray, contacts: np.ndarray, tangents: np.ndarray) -> np.ndarray:
-        """Rates of some gaps and slips at other velocities."""
+        """Rates of the given gaps and slips at velocities `v`."""
         gaps, slips = self.at_velocity(v)
         return np.concatenate([gaps[contacts], slips[tangents]])
 
     def at_velocity(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rates of all gaps, and all slips, at other velocities."""
+        """Rates of all gaps, and all slips, at velocities `v`."""
         return self.N @ v + self._own[0], self.T @ v + self._own[1]
 
     def held(self, v: np.ndarray, part: np.ndarray, tangents: np.ndarray | None = None) -> np.ndarray:
-        """The velocities with zero rates of the given gaps and slips, by the smallest change in the norm of the mass
+        """The velocities with zero rates of the given gaps and slips that are nearest to `v` in the norm of the mass
         matrix."""
         contacts = np.flatnonzero(part)
         chosen = np.flatnonzero(np.zeros(0, dtype=bool) if tangents is None else tangents)
@@ -221,7 +221,7 @@ def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
-_HELD = 1e-9  # fraction of the largest force up to which dependent contacts only share the load
+_HELD = 1e-9  # least margins of contacts that share the load: of P, relative to the largest P, and of friction
 _CONE = 1e-6  # relative violation of the friction cone allowed for an impact without collision
 
 Slips = dict[int, np.ndarray]
@@ -310,7 +310,7 @@ class ContactRules:
         return bool(normal.min() < 0.0 or np.min(reserve[self.owner[held]], initial=0.0) < 0.0)
 
     def _kept(self, forces: Forces, closed: np.ndarray, held: np.ndarray) -> Forces:
-        """Forces of contacts that can just support the load, none of which is at its limit."""
+        """Forces moved off their limits by a small fraction, for contacts that can just support the load."""
         size = _HELD * float(np.max(np.abs(forces.normal), initial=0.0))
         normal = np.where(closed, np.maximum(forces.normal, size), 0.0)
         tangential = forces.tangential.copy()
@@ -401,7 +401,7 @@ class ContactRules:
             names = ", ".join(f"'{self.contacts[i].name}'" for i in sliding) or "the contacts"
             raise DaedalError(
                 f"at t = {t:.10g} no motion satisfies Coulomb's law, nor does an impact without collision that "
-                f"stops the slip of {names} (Painleve's paradox). Remedy: some compliance in the contact, or a "
+                f"stops the slip of {names} (Painleve's paradox). Remedy: add compliance to the contact, or use a "
                 "smaller mu"
             )
         return v + X @ x

@@ -41,8 +41,8 @@ class Surface:
         if np.size(value) != 1:
             raise InvalidProblemError(
                 f"surface returned {np.size(value)} values; it must return one. Where several surfaces intersect, "
-                "the equations do not determine how a solution slides, which is not supported. Remedy: a "
-                "HybridProblem with a mode for each side of each surface, if solutions only cross them"
+                "the equations do not determine how a solution slides, which is not supported. Remedy: define "
+                "a HybridProblem with a mode for each side of each surface, if solutions only cross them"
             )
         return np.reshape(value, -1)[0]
 
@@ -164,9 +164,10 @@ class Filippov(HybridProblem):
     Notes
     -----
     The modes are ``"above"`` (s > 0), ``"below"`` and ``"sliding"``. :math:`\nu`, called ``"nu"`` in the solution, is 1
-    above and 0 below. The mode ``"sliding"`` has its integral as an additional variable: while the motion is at rest,
-    only this variable makes step size control notice changes of :math:`\nu`. Only one surface is supported: where
-    several intersect, the rates do not determine how a solution slides, so a vector of switching functions is an error.
+    above and 0 below. The mode ``"sliding"`` has the integral of :math:`\nu` as an additional variable: while the
+    motion is at rest, only this variable makes step size control notice changes of :math:`\nu`. Only one surface is
+    supported: where several intersect, the rates do not determine how a solution slides, so a vector of switching
+    functions is an error.
 
     References
     ----------

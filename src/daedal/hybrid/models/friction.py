@@ -139,8 +139,8 @@ def impossible(state: ContactState, law: FrictionLaw) -> str:
         f"no motion satisfies the law of friction at t = {state.t:.10g} (Painleve's paradox). Relative velocity "
         f"{state.speed:.6g}; sticking needs the force {state.holding:.6g}, the limit is {state.capacity:.6g}; normal "
         f"forces of a slip to the positive side: {_listed(state.branches[1])}, to the negative side: "
-        f"{_listed(state.branches[-1])}. A rigid model has no solution here. Remedy: an impact without collision, some "
-        f"compliance in the contact, or a smaller mu ({law.mu_at_rest:g})."
+        f"{_listed(state.branches[-1])}. A rigid model has no solution here. Remedy: model an impact without "
+        f"collision, add compliance to the contact, or use a mu smaller than {law.mu_at_rest:g}."
     )
 
 
@@ -155,7 +155,7 @@ FORCE = "friction_force"
 """Name of the friction force in solutions."""
 
 _EXPLICIT = ("stick", "slip+", "slip-")  # modes for which all decisions are formulas
-_ROUND_OFF = 1e-9  # relative velocity that vanishes together with the normal force
+_ROUND_OFF = 1e-9  # relative velocity, as a fraction of its terms, that is zero when the normal force vanishes
 _RESTING = 1e-14  # relative velocity, as a fraction of its terms, below which a contact starts at rest
 
 
@@ -444,7 +444,7 @@ class Friction(HybridProblem):
 
         def target(t, q, v):
             if sigma * self.law.relative(t, q, v) <= _ROUND_OFF * float(np.abs(self.law.e(t, q)) @ np.abs(v)):
-                return self._arrive(t, q, v)  # both at once, as at a dead point
+                return self._arrive(t, q, v)  # normal force and velocity vanish together, as at a dead point
             if self._margin(sigma, -rho)(t, q, v) > 0.0:
                 return self._slip(sigma, -rho)
             raise DaedalError(impossible(self.at(t, q, v), self.law))
@@ -459,8 +459,8 @@ class Friction(HybridProblem):
             raise DaedalError(
                 f"at t = {t:.10g} the friction jams: 1 - mu |d| vanishes, where d is the response of the normal "
                 "force to the friction force, and the normal force grows without limit (Painleve's paradox). A "
-                "rigid model has no solution beyond this point. Remedy: an impact, some compliance in the "
-                "contact, or a smaller mu."
+                "rigid model has no solution beyond this point. Remedy: model an impact, add compliance to "
+                "the contact, or use a smaller mu."
             )
 
         return target
@@ -490,7 +490,10 @@ class Friction(HybridProblem):
         if mode is None:
             return self._first_mode(state, float(np.abs(self.law.e(t0, y[:n])) @ np.abs(y[n:]))), (y[:n], y[n:])
         if mode.startswith("slip") and state.speed * _sigma(mode) < 0.0:
-            raise InconsistentInitialError(f"initial: the mode is '{mode}', but the relative velocity {state.speed:g}")
+            raise InconsistentInitialError(
+                f"initial: the mode is '{mode}', but the relative velocity is {state.speed:g}; "
+                "its sign must be that of the slip"
+            )
         if mode.startswith("slip") and not state.branches[_sigma(mode)]:
             raise InconsistentInitialError(f"initial: {impossible(state, self.law)}")
         return mode, values

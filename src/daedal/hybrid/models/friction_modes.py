@@ -110,7 +110,7 @@ class FrictionLaw:
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """Signs of the multiplier with separate modes."""
+        """The signs of the multiplier for which there are separate modes of slip."""
         return (1,) if self.multiplier is None else (-1,) if self.unilateral else (1, -1)
 
     @property
@@ -379,7 +379,7 @@ def _constraint_number(system: MechanicalSystem, constraint) -> int:
     if isinstance(constraint, bool) or not isinstance(constraint, (int, np.integer)):
         raise InvalidProblemError(f"constraint must be the index or the name of a constraint, got {constraint!r}")
     if not 0 <= constraint < system.n_lambda:
-        raise InvalidProblemError(f"constraint {constraint} does not exist; the system has {system.n_lambda}")
+        raise InvalidProblemError(f"constraint {constraint} does not exist; the system has {system.n_lambda} of them")
     return int(constraint)
 
 

@@ -27,7 +27,7 @@ LAWS = ("newton", "poisson")
 ORDERS = ("together", "in turn")
 _LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
 _CREATED = 1e-11  # energy, relative to that of the impact, that is attributed to round-off
-_HALVINGS = 40  # halvings of the interval of the largest restitution that creates no energy
+_HALVINGS = 40  # number of bisections for the largest restitution that creates no energy
 _ROUNDS = 200  # number of sequential impacts after which all approaching contacts are stopped together
 _APPROACHES = 1e-12  # rate, relative to the first one, below which a gap counts as not closing
 
@@ -38,7 +38,8 @@ class ImpactResult:
 
     Attributes
     ----------
-    velocities : numpy.ndarray Velocities after the impact.
+    velocities : numpy.ndarray
+        Velocities after the impact.
     normal, tangential : numpy.ndarray
         Impulses of the contacts, and along their tangents.
     law : str
@@ -252,13 +253,13 @@ class _Phases:
             taken = f"poisson with {share:.3g} of the restitution"
         warn(
             f"an impact by the law of '{law}' would have created energy, due to friction opposing the restitution; "
-            f"used instead: {taken}. Remedy: law='poisson', or a smaller restitution or mu",
+            f"used instead: {taken}. Remedy: use law='poisson', or a smaller restitution or mu",
             EnergyWarning,
         )
         return x, taken
 
     def _largest_share(self, e: np.ndarray) -> tuple[float, np.ndarray]:
-        """The largest fraction of the restitution with which Poisson's law creates no energy; 0 never does."""
+        """The largest fraction of the restitution with which Poisson's law creates no energy, and the impulses."""
         low, high, x = 0.0, 1.0, self.impulses("poisson", 0.0 * e)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
@@ -302,5 +303,5 @@ class _Phases:
 
 
 def located(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The position without entries that are smaller than the displacement within the error of a located time."""
+    """The position, with zeros for entries smaller than the displacement during the error of a located time."""
     return np.where(np.abs(q) <= _LOCATED * abs(t) * np.max(np.abs(v)), 0.0, q)

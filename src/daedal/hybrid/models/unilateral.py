@@ -24,8 +24,8 @@ from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
 
 _UNSEEN = 1e-12  # heights of bounces that cannot be resolved, relative to the size of the coordinates
-_BELOW = 1e-13  # gaps slightly above round-off, relative to the size of the coordinates
-_SLOWEST = 10.0  # time constants of accumulating contacts, relative to the slowest
+_BELOW = 1e-13  # distance below zero, relative to the size of the coordinates, of the second zero guarded for a gap
+_SLOWEST = 10.0  # largest rate of a gap, relative to the slowest, whose contact closes at a point of accumulation
 _PENETRATES = 1e-6  # largest initial penetration, relative to the size of the coordinates
 _TOUCHES = 1e-10  # gap that counts as closed at the start, relative to the size of the coordinates
 _STARTS = 1e-8  # rate of a gap that counts as zero at the start, relative to its terms
@@ -62,7 +62,8 @@ class ContactWatch:
         for i, (contact, state) in enumerate(zip(self.contacts, states, strict=True)):
             if state == OPEN:
                 guard, follow = self._gap(i, any_closed), self._collide(states, i)
-                formula = self.problem.gap_formulas[i]
+                # impacts that pile up need the values that the impacts of the other contacts use, to the last bit
+                formula = self.problem.gap_formulas[i] if len(self.contacts) == 1 else None
                 found.append(self._leading(mode, guard, f"{contact.name} closes", follow, formula=formula))
             elif not contact.is_pressed:
                 guard = self._guard(states, "normal", i)
@@ -210,7 +211,7 @@ class ContactWatch:
         return np.array([closed[i] and i not in sliding for i in self.rules.owner], dtype=bool)
 
     def _go_on(self, t, q, v, closed: np.ndarray, sliding: Slips) -> Change:
-        """Next states of closed contacts, some of which slide; if there are none, those after an impact without
+        """Next states of closed contacts, some of which slide; if no motion is possible, those after an impact without
         collision."""
         terms = self.system.terms(t, q, v)
         states = self.rules.follow(terms, closed, sliding)
@@ -356,7 +357,9 @@ class ContactWatch:
         deep = np.flatnonzero(terms.gap < -_PENETRATES * scale)
         if deep.size:
             words = ", ".join(f"'{self.contacts[i].name}' by {-terms.gap[i]:.3g}" for i in deep)
-            raise InconsistentInitialError(f"initial: gaps are negative: {words}. Remedy: start with q outside")
+            raise InconsistentInitialError(
+                f"initial: gaps are negative: {words}. Remedy: start at positions q where no gap is negative"
+            )
         terms_of_rate = np.abs(terms.N) @ np.abs(v) + np.abs(terms.rate - terms.N @ v)
         resting = (np.abs(terms.gap) <= _TOUCHES * scale) & (np.abs(terms.rate) <= _STARTS * terms_of_rate)
         if not resting.any():
@@ -531,8 +534,8 @@ class UnilateralProblem(HybridProblem):
         creep = check_number(creep, "creep")
         if rest_speed < 0.0 or touch < 0.0 or not creep > 0.0:
             raise InvalidProblemError(
-                "rest_speed and touch must not be negative, and creep positive, "
-                f"got {rest_speed!r}, {touch!r}, {creep!r}"
+                "rest_speed and touch must not be negative, and creep must be positive, "
+                f"got rest_speed={rest_speed!r}, touch={touch!r}, creep={creep!r}"
             )
         for name, value in {
             "system": system,
@@ -625,7 +628,7 @@ class UnilateralProblem(HybridProblem):
         return self.watch().transitions(mode)
 
     def accumulation_from(self, mode: str) -> Transition | None:
-        """The transition taken if those out of a mode accumulate."""
+        """The transition that is taken if transitions out of a mode accumulate; None if no contact is open."""
         return self.watch().settling(mode)
 
     def contact_record(self) -> ContactRecord:

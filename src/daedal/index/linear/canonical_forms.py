@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #     s[i] - r[i] blocks L of size i - 1 (right minimal indices: undetermined unknowns),
 #     r[i] - s[i+1]    infinite blocks of size i (nilpotent Jordan blocks, index i).
 
-_LEAST_SIZE = 1e-3  # size of a column, relative to the largest, below which it may consist of rounding errors
+_LEAST_SIZE = 1e-3  # columns smaller than this, relative to the largest, may consist of rounding errors
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class DerivativeArray(TitledTables):
-    """The first `j` equations of the array at one time, with their ranks.
+    """The derivative array of size `j` at one time, with its ranks.
 
     Attributes
     ----------
     t : float
     j : int
-        The number of equations: the original ones and their first j - 1 derivatives.
+        The size of the array: it contains the original equations and their first j - 1 derivatives.
     A : numpy.ndarray, shape (j m, j n)
         The matrix of the unknowns x_1, ..., x_j, multiples of the derivatives of x.
     B : numpy.ndarray, shape (j m, n)
@@ -70,19 +70,19 @@ class DerivativeArray(TitledTables):
     @cached_property
     def rank(self) -> RankDecision:
         """The rank of A."""
-        return rank_decision(self.A, tolerance=self.tolerance, what=f"the array of {self.j}")
+        return rank_decision(self.A, tolerance=self.tolerance, what=f"the array of size {self.j}")
 
     @cached_property
     def tail(self) -> RankDecision:
         """The rank of A without the columns of x'."""
         scale = self.rank.singular_values[0] if self.rank.singular_values.size else 0.0
-        name = f"the array of {self.j} without x'"
+        name = f"the array of size {self.j} without x'"
         return rank_decision(self.A[:, self.n :], scale=scale, tolerance=self.tolerance, what=name)
 
     @cached_property
     def all_columns(self) -> RankDecision:
         """The rank of [A, B]."""
-        name = f"the array of {self.j} with x"
+        name = f"the array of size {self.j} with x"
         return rank_decision(np.hstack([self.A, self.B]), tolerance=self.tolerance, what=name)
 
     @property
@@ -116,21 +116,21 @@ class DerivativeArray(TitledTables):
         rest : numpy.ndarray
             Combinations of right-hand sides that must vanish.
         decision : RankDecision
-            The decision about their number.
+            The decision about the number of constraints.
         """
         left = np.linalg.svd(self.A)[0][:, self.rank.rank :].T
         matrix, values = left @ self.B, left @ self.f
         U, s, Vt = np.linalg.svd(matrix) if len(matrix) else (np.zeros((0, 0)), np.zeros(0), np.eye(self.n))
         scale = max(float(np.linalg.norm(self.B, 2)), np.finfo(float).tiny)
         decision = rank_decision(
-            s, scale=scale, tolerance=self.tolerance, what=f"constraints from the array of {self.j}"
+            s, scale=scale, tolerance=self.tolerance, what=f"constraints from the array of size {self.j}"
         )
         r = decision.rank
         return Vt[:r], (U.T @ values)[:r] / s[:r], (U.T @ values)[r:], decision
 
     def title(self) -> str:
         found = "determines x' (1-full)" if self.one_full else "does not determine x' (not 1-full)"
-        return f"Derivative array of {self.j} at t = {self.t:g}: {found}"
+        return f"Derivative array of size {self.j} at t = {self.t:g}: {found}"
 
     def tables(self) -> list[Tabular]:
         return [decision_table(self.decisions)]
@@ -180,11 +180,11 @@ class Solvability(TitledTables):
     local_indices : tuple of (int or None)
         The index of the pencil at each time; None where it is singular.
     ranks : tuple of int
-        The rank of the array of n + 1 equations at each time.
+        The rank of the array of size n + 1 at each time.
     one_full : tuple of bool
         Whether that array determines x'.
     full_row_rank : tuple of bool
-        Whether every equation of the arrays of 1 to n + 1 equations contains unknowns.
+        Whether every combination of equations in the arrays of size 1 to n + 1 contains unknowns.
     index : int or None
         The index over all times.
     decisions : tuple of RankDecision
@@ -300,7 +300,7 @@ class Completion(TitledTables):
     t : float
     G, g : numpy.ndarray
     j : int
-        Order of the derivative array.
+        Size of the derivative array.
     additional : numpy.ndarray, shape (a, a)
         The additional dynamics: a violation e of the constraints obeys e' = `additional` e.
 
@@ -325,7 +325,7 @@ class Completion(TitledTables):
         return np.linalg.eigvals(self.additional) if self.additional.size else np.zeros(0)
 
     def title(self) -> str:
-        return f"Completion x' = G x + g at t = {self.t:g}, from the derivative array of {self.j}"
+        return f"Completion x' = G x + g at t = {self.t:g}, from the derivative array of size {self.j}"
 
     def tables(self) -> list[Tabular]:
         values = self.additional_eigenvalues

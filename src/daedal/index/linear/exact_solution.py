@@ -93,8 +93,8 @@ _NEGLIGIBLE = 1e-11  # coefficients of a solved constraint below this value are 
 def solved(W: np.ndarray, g: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve the constraints W x = g for as many unknowns as there are rows, so that rows have few entries.
 
-    W has full row rank; `scales`, the sizes of the unknowns, decide for which ones (`chosen`) the constraints are
-    solved. The constraints become rows @ x = values.
+    Returns rows, values and chosen: the constraints are rows @ x = values, solved for the unknowns `chosen`. W has full
+    row rank; `scales`, the sizes of the unknowns, decide which ones are chosen.
     """
     from scipy.linalg import qr
 
@@ -344,7 +344,7 @@ def infinite_part(form: Any, f: Any, t: float, order: int = 0) -> np.ndarray:
 
 
 def _closed(C: np.ndarray, f: QuasiPolynomial, start: np.ndarray, t0: float, span: float) -> np.ndarray:
-    """y' + C y = f with f = H w and w' = S w: one matrix exponential."""
+    """y(t0 + span) for y' + C y = f with f = H w and w' = S w, by one matrix exponential."""
     from scipy.linalg import expm
 
     sizes = [power + 1 for _, power, _ in f.terms]

@@ -181,10 +181,10 @@ def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 # --- functions of time and their derivatives: the coefficients of linear systems and their right-hand sides -----------
 
-_DEGREE = 24  # degree of the polynomial through a function without derivatives
+_DEGREE = 24  # degree of the interpolation polynomial of a function without derivatives
 _RADII = 0.5 ** np.arange(14)  # radii of the intervals tried, in units of the given radius
-_TRIED = 8  # number of Taylor coefficients with which functions are tested for accepting a series
-_SMALL = 1e-13  # bound for the last coefficients of a polynomial that resolves the function
+_TRIED = 8  # number of coefficients of the series with which a function is called to test whether it accepts one
+_SMALL = 1e-13  # a polynomial whose last coefficients are below this, relative to the largest, resolves the function
 
 
 class Coefficient:
@@ -310,7 +310,8 @@ class Coefficient:
                 break
         if best is None:
             raise InvalidProblemError(
-                f"{self.name} cannot be called near t = {t:g} and has no derivatives there; specify them ({cause})"
+                f"{self.name} cannot be called near t = {t:g}, as its interpolation requires ({cause}). Remedy: "
+                "specify its derivatives"
             ) from cause
         series, radius = best
         result = np.zeros((count, series.shape[1]))

@@ -35,7 +35,7 @@ from daedal.index.linear.rank import (
 )
 
 _GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil almost surely has its normal rank
-_TAKES_PART = 1e-6  # smallest coefficient for which an equation or unknown is named
+_TAKES_PART = 1e-6  # smallest component in unit null vectors for which an equation or unknown is named
 
 
 class Pencil(TitledTables):
@@ -162,7 +162,7 @@ class Pencil(TitledTables):
 
     @staticmethod
     def _participants(A: np.ndarray, B: np.ndarray, count: int) -> tuple[int, ...]:
-        """The rows with nonzero components in null vectors of λA + B."""
+        """Indices of the nonzero components of null vectors of λA + B, largest component first."""
         if count == 0:
             return ()
         null = [np.linalg.svd(value * A + B)[2][-count:].conj() for value in _GENERIC]
@@ -171,7 +171,7 @@ class Pencil(TitledTables):
 
     @cached_property
     def alternatives(self) -> tuple[str, ...]:
-        """The structure with the doubtful singular values taken as zero, and as nonzero; empty if there are none."""
+        """Descriptions of the structure for a smaller and a larger tolerance; empty if all decisions are clear."""
         if self.clear:
             return ()
         others = [Pencil(self.A, self.B, tolerance=min(self.tolerance * by, 0.5)) for by in (1.0 / MARGIN, MARGIN)]

@@ -192,7 +192,7 @@ def require_clear(decisions: Iterable[RankDecision], what: str) -> None:
 # --- units of equations, unknowns and time in which the entries of a pencil are near 1 --------------------------------
 
 _WEIGHT_B = 0.1  # weight of B relative to A, whose ranks are decisive
-# entries below this fraction of the others in their row and column are rounding errors and do not affect the scale
+# entries below this fraction of the other entries in their row and column count as rounding errors, and are ignored
 _NOISE = 1e-13
 
 

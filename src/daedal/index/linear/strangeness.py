@@ -149,7 +149,7 @@ class Strangeness(TitledTables):
     index : int
         The strangeness index.
     values : tuple of CharacteristicValues
-        Those of the given system and after each pass; after the last pass none are strange.
+        The values of the given system and those after each pass; no strange equations remain after the last pass.
     decisions : tuple of RankDecision
 
     Examples

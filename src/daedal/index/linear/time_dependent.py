@@ -33,7 +33,7 @@ from daedal.index.linear.strangeness import (
 
 _LARGEST_ARRAY = 800  # number of unknowns of a derivative array above which ranks are expensive
 _FIRST_COUNT = 8  # initial number of Taylor coefficients in the search for the strangeness index
-_MET = 1e-8  # relative residual of equations that can be satisfied
+_MET = 1e-8  # relative residual up to which equations count as satisfied
 _STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
 _NODES = ((-2, 1.0 / 12.0), (-1, -2.0 / 3.0), (1, 2.0 / 3.0), (2, -1.0 / 12.0))
 _INEXACT = 1e-7  # tolerance for ranks if derivatives of coefficients are interpolated
@@ -141,9 +141,9 @@ class TimeVarying:
         """
         if j * max(self.shape) > _LARGEST_ARRAY:
             raise InvalidProblemError(
-                f"the derivative array of {j} has {j * self.n} unknowns, more than {_LARGEST_ARRAY}, and smaller "
-                f"ones do not determine x' at t = {t:g}; `strangeness` does not need it, and determines whether "
-                "there is a solution"
+                f"the derivative array of size {j} has {j * self.n} unknowns, more than {_LARGEST_ARRAY}, and smaller "
+                f"arrays do not determine x' at t = {t:g}. Remedy: use `strangeness`, which does not need the array "
+                "and determines whether there is a solution"
             )
         local = self.series(t, j, with_f=True)
         return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance(t))
@@ -250,16 +250,18 @@ class TimeVarying:
         0 2 0.000 -1.000
         """
         m, n = self.shape
-        previous = 0  # equations without unknowns in the previous array
+        previous = 0  # number of equations without unknowns in the previous array
         for mu in range(min(m, n) + 1):
             local = self.series(t, mu + 1, with_f=True)
             A, B, f, _ = balanced_array(local.A, local.B, local.f, mu + 1)
             tolerance, size = self.tolerance(t), float(np.linalg.norm(B, 2)) or 1.0
             U, s, _ = np.linalg.svd(A)
-            first = rank_decision(s, tolerance=tolerance, what=f"the array of {mu + 1}")
+            first = rank_decision(s, tolerance=tolerance, what=f"the array of size {mu + 1}")
             Z = U[:, first.rank :].T
             U, s, Vt = np.linalg.svd(Z @ B)
-            second = rank_decision(s, scale=size, tolerance=tolerance, what="constraints from it")
+            second = rank_decision(
+                s, scale=size, tolerance=tolerance, what=f"constraints from the array of size {mu + 1}"
+            )
             a = second.rank
             vanishing = len(Z) - a
             v, previous = vanishing - previous, vanishing
@@ -318,7 +320,7 @@ class TimeVarying:
         change = np.zeros_like(reference)
         for k, weight in _NODES if len(reference) else ():
             near = self._constraint_rows(t + k * step, j)
-            # a basis of the constraints that does not depend on their computation: I along the reference
+            # a basis of the constraints that depends smoothly on t: its product with the transposed reference is I
             change += weight / step * np.linalg.solve(near @ reference.T, near)
         additional = (change + reference @ G) @ reference.T
         return Completion(t, G, g, j, additional)

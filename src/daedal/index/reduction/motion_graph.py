@@ -19,8 +19,8 @@ from daedal.symbolic.tracing.parameters import NAME
 if TYPE_CHECKING:
     from daedal.index.reduction.recognition import Roles
 
-_POINTS = 4  # points in general position
-_VARIATION = 0.3  # largest relative change of parameters
+_POINTS = 4  # number of points in general position
+_VARIATION = 0.3  # largest relative change of parameters from point to point
 _MOST_ATTEMPTS = 40  # maximum number of attempts to find points at which the functions are defined
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
@@ -93,7 +93,7 @@ class MechanismGraph:
         return any(sparsity(self.graph, nodes, [node for name in names for node in self.nodes[name]]))
 
     def _switches(self, rows: Sequence[Row]) -> bool:
-        """Whether matrices have kinks or jumps, which points on one side do not reveal."""
+        """Whether entries of matrices have kinks or jumps, which points on one side of them do not reveal."""
         needed = self.graph.needed([node for row in rows for node in row.values()])
         return any(self.graph.operations[i] in _KINKS for i in needed)
 
@@ -241,12 +241,12 @@ class MechanismGraph:
 _SAME = 1e-9  # relative difference of equal values due to round-off
 _EXACT = 1e-13  # tolerance for factors equal to 1 up to round-off
 _FULL = 1e-10  # ratio of singular values below which a matrix is rank deficient
-_MISSING = 1e6  # cost of a zero entry, compared with logarithms of the other entries
+_MISSING = 1e6  # cost of a zero entry, larger than any sum of logarithms of other entries
 
 
 @dataclass(frozen=True)
 class Balance:
-    """The row for each velocity, and its factor."""
+    """For each velocity, the row that becomes its equation of motion, and the factor of this row."""
 
     order: np.ndarray  # the row of each velocity
     factors: np.ndarray  # the multiples of these rows, in the same order
@@ -296,7 +296,7 @@ def find_balance(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> Balance | None:
 
 
 def _shares(b: np.ndarray, k: np.ndarray) -> np.ndarray | None:
-    """The constant matrix with K^T = B T."""
+    """The matrix T with K^T = B T if it is the same at all points, otherwise None."""
     found = [np.linalg.lstsq(force, gradient.T, rcond=None)[0] for force, gradient in zip(b, k, strict=True)]
     first = found[0]
     if any(np.any(np.abs(other - first) > _SAME * np.max(np.abs(first), axis=1, keepdims=True)) for other in found):

@@ -73,8 +73,8 @@ class Prolongation:
     """The equations f_i^(r), r <= c_i, in the unknowns u = (x_j^(k), k <= d_j).
 
     `leading` are the first unknowns in u: those of the problem, or of its first-order form; `column` maps (j, k) to the
-    position of x_j^(k) in u. `kept` are the remaining equations (i, r), `differentiated` the pairs (i, c_i) of those
-    that were differentiated, and `blocks` the choices to be made, level by level.
+    position of x_j^(k) in u. `kept` are the remaining equations (i, r), `differentiated` the pairs (i, c_i) of
+    equations that were differentiated, and `blocks` the sets of derivatives to select from, level by level.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Prolongation:
     # --- one unknown with two names -----------------------------------------------------------------------------------
 
     def _aliases(self) -> tuple[dict[Derivative, Derivative], set[int]]:
-        """Derivatives equal to others, {(j, k): (l, m)}, and the equations that only state this, such as x' = v."""
+        """Derivatives that equal others, {(j, k): (l, m)}, and the equations that only express this, such as x' = v."""
         same: dict[Derivative, Derivative] = {}
 
         def root(place: Derivative) -> Derivative:
@@ -184,7 +184,7 @@ class Prolongation:
         targets = {
             self.column[j, d - s]: self.column[j, d - s + 1]
             for j, d in enumerate(self.d)
-            if d >= s  # either of two names for one unknown will do
+            if d >= s  # if an unknown has two names, either one may be used
         }
         rows: list[dict[int, int]] = []
         which = [(i, c - s) for i, c in enumerate(self.c) if c >= s and i not in aliases]

@@ -47,7 +47,7 @@ class RecognisedSolution(Solution):
     """
 
     formulation: str
-    _stored: Pieces | None = None  # the unknowns and their derivatives, if the mechanism was not stored
+    _stored: Pieces | None = None  # the unknowns and their derivatives, for a solution stored without its mechanism
 
     def __init__(self, found: RecognisedMechanism, mechanical: MechanicalSolution, n_differential: int | None = None):
         self._found, self.mechanical = found, mechanical
@@ -61,7 +61,7 @@ class RecognisedSolution(Solution):
         return self._moving(self.t, self.mechanical.y)
 
     def _moving(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Like `_motion`, for given states of the mechanism, shape (n, nt)."""
+        """q, v, r, a, r' and the multipliers of the problem at `t`, from states of the mechanism of shape (n, nt)."""
         n = self._found.system.n_q
         with self.mechanical.assembled() as assembly:
             a, lam, rate, _, _ = assembly.accelerate(t, np.ascontiguousarray(state.T))

@@ -21,7 +21,7 @@ _SAME = 1e-9  # relative size of values that vanish up to round-off
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """A copy without the velocity constraints that are derivatives of others; None if it has a different form."""
+    """Remove the velocity constraints if they are derivatives of the position constraints, otherwise return None."""
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -45,7 +45,7 @@ def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
 
 
 def _with_constant(motion: MechanismGraph, nodes: list[int]) -> list[Row]:
-    """The coefficients of the velocities, and the remaining terms."""
+    """Rows with the coefficients of the velocities, followed by the remaining terms."""
     rest = motion.without(nodes, ("v",))
     rows = motion.by(nodes, ("v",))
     return [{**row, motion.sizes["q"]: node} for row, node in zip(rows, rest, strict=True)]
@@ -62,7 +62,7 @@ def _slope_factors(motion: MechanismGraph) -> np.ndarray:
 
 
 def _is_regular(gradients: np.ndarray, forces: np.ndarray) -> bool:
-    """Whether G E is regular at all points, for any sizes of the rows of G and the columns of E."""
+    """Whether G E is regular at all points, after scaling the rows of G and the columns of E to norm 1."""
     size = np.linalg.norm(forces, axis=1, keepdims=True)
     if not np.all(size > 0.0):
         return False
@@ -132,7 +132,7 @@ def recognise_mechanism(equations: SystemEquations) -> RecognisedMechanism | Non
 class RecognisedMechanism:
     """A mechanism and the positions of its variables among the unknowns of the original problem."""
 
-    system: MechanicalSystem  # with functions on the graph
+    system: MechanicalSystem  # the mechanism, with functions on the graph
     roles: Roles  # the roles of the unknowns
     names: tuple[str, ...]
     constraint_rows: tuple[int, ...]  # the equations of the problem that are constraints
@@ -249,7 +249,7 @@ def is_silent(equations: SystemEquations) -> bool:
 
 
 def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
-    """Whether results are infinite or NaN whenever a condition for an exception in Python holds."""
+    """Whether `nodes` are infinite or NaN whenever the condition under which Python raises an exception holds."""
     values = _hazards(graph, condition)
     if not values:
         return values is not None
@@ -266,11 +266,11 @@ def _is_seen(graph: Graph, nodes: Sequence[int], condition: int) -> bool:
 
 
 _SPREADS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "cbrt", "sin", "cos", "tan"}
-"""Operations without finite result if an operand (for a quotient, the numerator) is infinite or NaN."""
+"""Operations whose result is infinite or NaN if an operand (for a quotient, the numerator) is infinite or NaN."""
 
 
 def _hazards(graph: Graph, condition: int) -> set[int] | None:
-    """Values, one of which is infinite or NaN if the condition holds; None if the condition is of another kind."""
+    """Nodes of which at least one is infinite or NaN if the condition holds; None if this cannot be established."""
     if condition == graph.false:
         return set()
     operation, operands = graph.operations[condition], graph.operands[condition]

@@ -47,11 +47,11 @@ def reduce_index(problem: Any, by: str = "auto") -> ReducedProblem:
           equations determine the others.
         * "coordinate_partitioning": the same with combinations of the unknowns integrated, coordinates in the tangent
           space of the constraints.
-        "minimal_extension": the same with fewer unknowns; methods restart when the selection changes.
-        "stabilised": constraints enforced by additional multipliers as by Gear, Gupta and Leimkuhler; index 2.
-        "projection": the highest derivatives of the equations are integrated, and every step is projected onto all
+        * "minimal_extension": the same with fewer unknowns; methods restart when the selection changes.
+        * "stabilised": constraints enforced by additional multipliers as by Gear, Gupta and Leimkuhler; index 2.
+        * "projection": the highest derivatives of the equations are integrated, and every step is projected onto all
           constraints.
-        "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
+        * "strangeness_free": differential equations and constraints from the derivative array, for first-order problems
           with misleading structure; it has the largest number of unknowns.
 
     Returns
@@ -132,7 +132,8 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
     Returns
     -------
     ImplicitDAE or SemiExplicitDAE
-        To be solved like any other. If :func:`daedal.reduce_index` works, prefer it: it is exact.
+        A problem of the same class, solved like any other. Prefer :func:`daedal.reduce_index` if applicable: it is
+        exact.
 
     Examples
     --------

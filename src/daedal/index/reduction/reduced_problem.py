@@ -52,7 +52,7 @@ class EquationBuilder:
         return self.graph.argument("y", k)
 
     def further(self) -> int:
-        """The node of the next unknown of the problem that is not in u; these follow the others."""
+        """The node of the next unknown of the problem that is not in u; such unknowns follow those that are."""
         self._further += 1
         return self.y(self._further - 1)
 
@@ -61,7 +61,7 @@ class EquationBuilder:
         return self.graph.argument("yp", self._place[column])
 
     def difference(self, low: int, high: int) -> int:
-        """u_low' - u_high."""
+        """The node of u_low' - u_high."""
         return self.graph.subtract(self.rate(low), self.nodes[high])
 
     def data(self, count: int) -> list[int]:
@@ -70,7 +70,7 @@ class EquationBuilder:
         return [self.graph.argument(NAME, k) for k in range(self._count - count, self._count)]
 
     def combination(self, terms: Sequence[int], factors: Sequence[int] | None = None) -> int:
-        """The sum of terms times factors, which by default are data."""
+        """The node of the sum of terms times factors, which by default are data."""
         total = self.graph.zero
         for factor, term in zip(self.data(len(terms)) if factors is None else factors, terms, strict=True):
             total = self.graph.add(total, self.graph.multiply(factor, term))
@@ -82,7 +82,7 @@ class EquationBuilder:
         return inlined(self._prolongation.equations.graph, list(nodes), self.graph, known)
 
     def problem(self, residual: list[int], names: list[str], numbers: np.ndarray) -> ImplicitDAE:
-        """The problem, whose data are still unset."""
+        """The problem with this residual; its data are still zero."""
         n, count = len(names), self._count
         function = GraphFunction("residual", self.graph, residual, {"y": n, "yp": n}, (NAME, count) if count else None)
         values = np.concatenate([numbers, np.zeros(count - numbers.size)])
@@ -186,7 +186,7 @@ class ReducedProblem:
         return self._slope_of
 
     def _further_unknowns(self) -> list[tuple[str, int]]:
-        """Names of the unknowns of `problem` that are not in u, each with the entries of u of the same size."""
+        """Names of unknowns of `problem` that are not in u, each with the index of an entry of u of similar size."""
         return []
 
     def _untested(self) -> np.ndarray:
@@ -211,7 +211,7 @@ class ReducedProblem:
         return f"({self.prolongation.names[low]})' = {self.prolongation.names[high]}"
 
     def _made(self, names: list[str]) -> ImplicitDAE:
-        """The problem, and a description of each equation in `equation_words`."""
+        """Build the problem, and store a description of each equation in `equation_words`."""
         sheet = EquationBuilder(self.prolongation, self._place, self._slope_of, self.constraints.numbers.size)
         self._write_unknowns(sheet)
         residual = sheet.written([self.prolongation.equations.equation(i, r) for i, r in self.kept])
@@ -279,12 +279,12 @@ class ReducedProblem:
 
     @cached_property
     def block_code(self) -> MachineFunction:
-        """Machine code for the matrices of these blocks, row by row, as functions of t and the unknowns of
+        """Machine code for the matrices of the blocks `tied`, row by row, as functions of t and the unknowns of
         `problem`."""
         return self._block_matrices.of_unknowns(self.tied, self._place, self.problem.n)
 
     def block_values(self, number: int) -> slice:
-        """The address of one of these matrices in the memory of the code."""
+        """The slice with the matrix of block `number` of `tied` in the memory of `block_code`."""
         return self.block_code.slices[str(number)]
 
     def places(self, columns: Sequence[int]) -> np.ndarray:
@@ -396,8 +396,10 @@ class ReducedProblem:
         return (projector or self.constraints.projector()).project(t, u, *self._fixed, scale)
 
     def lowered(self, t: float, u: np.ndarray, slope: np.ndarray, scale: np.ndarray) -> np.ndarray | None:
-        """A point u with smaller derivatives where the equations leave them open; None if they do not, or it is not
-        found."""
+        """A point u with smaller values of the derivatives that the equations leave undetermined.
+
+        None if the equations determine all derivatives, or if no such point is found.
+        """
         return None
 
     @property
@@ -416,9 +418,9 @@ class ReducedProblem:
         return SystemJacobian(self.equations, self.signature).regularity(t, self.jet(u))
 
     def largest_residual(self, t: float, u: np.ndarray) -> tuple[float, float]:
-        """The largest residual of the differentiated equations, and of their derivatives below the highest.
+        """The largest residual of the equations that are differentiated, and of their derivatives below the highest.
 
-        Only derivatives without unknowns beyond the first derivative are included, as provided by :meth:`around`.
+        Derivatives that contain unknowns beyond first derivatives are excluded, as :meth:`around` does not set these.
         """
         f, c = np.abs(self.constraints.values(t, u)[0]), self.prolongation.c
         beyond = self.constraints.containing(self._beyond_first)

@@ -28,7 +28,8 @@ class SingularBlock(Exception):
 
 
 Choice = Callable[[np.ndarray], np.ndarray | None]
-"""Rows S for the matrix of the equations of a block, in units of the sizes of its unknowns; None if impossible."""
+"""Function that selects the rows S of a block, given the matrix of its equations in units of the sizes of its unknowns;
+it returns None if no selection is possible."""
 
 
 def choose(
@@ -179,7 +180,7 @@ _MOST_CORRECTIONS, _ROUNDOFF = 5, 1e-13
 
 
 def lift(reduced: ReducedProblem, t: float, y: np.ndarray, yp: np.ndarray | None = None) -> np.ndarray:
-    """u on all equations near values of the original problem, including its derivatives if known.
+    """A point u that satisfies all equations, near values of the original problem and, if known, their derivatives.
 
     Values y that satisfy all equations are unchanged; NaN denotes unknown values.
     """

@@ -163,7 +163,7 @@ class StrangenessFreeProblem(ReducedProblem):
         return self.constraints.code
 
     def block_values(self, number: int) -> slice:
-        """The address of the Jacobian in the memory of the code."""
+        """The slice with the Jacobian in the memory of `block_code`."""
         return self.constraints.code.slices["entries"]
 
     def _leading(self, matrix: np.ndarray) -> np.ndarray:

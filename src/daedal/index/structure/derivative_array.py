@@ -25,14 +25,14 @@ from daedal.index.structure.equilibration import equilibrate, natural_units
 from daedal.index.structure.system_equations import SystemEquations
 
 _FEW_ERRORS = 8.0 * float(np.finfo(float).eps)
-_ALTOGETHER = 0.1  # relative change of an entry that is round-off
+_ALTOGETHER = 0.1  # relative change above which an entry counts as round-off of zero
 
 
 @dataclass(frozen=True)
 class _Level:
     """The equations differentiated r times, and the total derivatives of order r of the entries of their Jacobian."""
 
-    rows: np.ndarray  # equations
+    rows: np.ndarray  # indices of the equations
     residual: Callable
     entries: Callable
     row: np.ndarray  # equation, order of the derivative and unknown of each entry
@@ -97,7 +97,7 @@ class NonlinearDerivativeArray:
         """The Jacobian without entries that are round-off of zero.
 
         Terms that vanish on the solution leave such entries, for example those with r in (1 + cos x') r = 0, and
-        scaling would make them as large as the others. An entry counts as round-off if it changes altogether when x,
+        scaling would make them as large as the others. An entry counts as round-off if it changes completely when x,
         x', ... change by a few rounding errors.
         """
         found, jet = self.jacobian(t, jet, params), np.asarray(jet, dtype=float)
@@ -123,7 +123,7 @@ class NonlinearDerivativeArray:
         """Factors of rows and columns that measure unknowns, equations and time in units of the problem.
 
         With t = T s and x_j = D_j y_j, x_j^(k) is measured in units of D_j T^(-k), and equation i differentiated r
-        times in T^(-r) / R_i. They make all coefficients of the equations similar in size
+        times in T^(-r) / R_i. These units make all coefficients of the equations similar in size
         (:func:`~daedal.index.structure.equilibration.natural_units`).
         """
         entries = sp.coo_array(jacobian)
@@ -229,7 +229,7 @@ def _level(equations: SystemEquations, rows: np.ndarray, times: int) -> _Level:
 
 TOLERANCE = 1e-9
 """Singular values below this fraction of the largest count as zero, after scaling rows and columns."""
-_DOMINANT = 0.3  # smallest entry of a vector that is named, relative to the largest
+_DOMINANT = 0.3  # smallest entry of a singular vector, relative to the largest, whose equation or unknown is named
 _OPEN = 1e-6  # smallest component of an undetermined derivative in the kernel of the array
 
 
@@ -250,7 +250,7 @@ class ArrayRanks:
     a: int
     d: int
     v: int
-    missing: int  # number of equations in neither group; 0 if the array contains all constraints
+    missing: int  # number of equations in none of these groups; 0 if the array contains all constraints
     corank: int  # corank of the whole array
     # Shape (a, rows): combinations of the rows of the array that contain x only
     constraints: np.ndarray = field(repr=False)
@@ -298,7 +298,7 @@ class Characteristics:
         return ranks[-1 if self.strangeness_index is None else self.strangeness_index]
 
     def used(self, ranks: Sequence[ArrayRanks]) -> Sequence[ArrayRanks]:
-        """The ranks that determine the characteristic values: up to the first array that determines x', or all."""
+        """The ranks that determine the characteristic values: up to the first array that is 1-full, otherwise all."""
         return ranks if self.index is None else ranks[: self.index + 1]
 
     def __str__(self) -> str:

@@ -144,8 +144,8 @@ def _less(target: dict[int, float], row: dict[int, float], factor: float) -> dic
 
 LONGEST = 240
 """Length of a formula above which it is described by its unknowns."""
-_TAKES_PART = 1e-6  # fraction of the largest coefficient of a combination
-_INDEPENDENT = 1e-7  # fraction of a gradient that is independent of others
+_TAKES_PART = 1e-6  # equations with a smaller fraction of the largest coefficient are omitted from a combination
+_INDEPENDENT = 1e-7  # a gradient of norm 1 with a smaller component orthogonal to the others depends on them
 _MOST_NAMED = 8
 _SIMPLE = 12  # largest denominator of a factor that is treated as exact
 _ZERO = 1e-9

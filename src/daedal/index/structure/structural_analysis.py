@@ -44,7 +44,7 @@ from daedal.symbolic.modes import replaced as substituted
 _MOST_ROWS = 1500
 _MOST_COMBINED = 6
 _DEPENDENT = 1e-10  # norm of the component of a row orthogonal to others below which the row depends on them
-_TAKES_PART = 1e-7  # fraction of the largest coefficient of a combination
+_TAKES_PART = 1e-7  # equations with a smaller fraction of the largest coefficient are omitted from a combination
 _COMMON = 1000
 """Coefficients are rounded to fractions with denominators up to this."""
 

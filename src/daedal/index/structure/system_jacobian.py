@@ -112,7 +112,7 @@ class SystemJacobian:
 
     @property
     def points(self) -> list[dict[str, np.ndarray]]:
-        """Random points, not necessarily consistent, at which the matrix is defined: arguments of the graph."""
+        """Random points, not necessarily consistent, at which the matrix is defined, each as arguments of the graph."""
         return [point for point, _ in self._samples]
 
     @property

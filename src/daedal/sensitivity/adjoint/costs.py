@@ -33,7 +33,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
 """Number of unknowns up to which matrices are dense."""
-_NARROW = 0.1  # largest bandwidth, as a fraction of the number of unknowns, for banded storage
+_NARROW = 0.1  # largest number of stored diagonals for banded storage, as a fraction of the number of unknowns
 
 Places = tuple[np.ndarray, np.ndarray]
 
@@ -61,7 +61,7 @@ class DenseStorage:
         self._places, self._n = places, n
 
     def matrix(self, k: int, entries: np.ndarray) -> Any:
-        """The matrix of pattern k with these entries."""
+        """The matrix with sparsity pattern k and the given entries."""
         found = np.zeros((self._n, self._n))
         found[self._places[k]] = entries
         return found
@@ -254,7 +254,7 @@ class LinearisedRun:
         self.constraints_by_parameters = ()
 
     def _in_constraints(self, e: Sequence[dict[int, int]], a: Sequence[dict[int, int]], count: int) -> tuple[int, ...]:
-        """Parameters in equations that contain neither derivatives nor algebraic variables (index 2)."""
+        """Indices of the parameters in equations without derivatives and algebraic variables (index 2)."""
         graph = self._graph
         differential = {j for row in e for j in row}
         by = {graph.argument(NAME, k): k for k in range(count)}
@@ -317,7 +317,7 @@ class LinearisedRun:
         return self._switches(times, np.concatenate(self.points(solution, times), axis=1), numbers)
 
     def transposed(self, values: np.ndarray) -> tuple[Any, Any]:
-        """E^T and A^T from one such row, as NumPy arrays or, for large problems, sparse matrices."""
+        """E^T and A^T from a row of `evaluated`, as NumPy arrays or, for large problems, sparse matrices."""
         (e_rows, e_columns), (a_rows, a_columns) = self.places
         n_e, n_a, shape = e_rows.size, a_rows.size, (self.n, self.n)
         parts = (values[:n_e], (e_columns, e_rows)), (values[n_e : n_e + n_a], (a_columns, a_rows))
@@ -329,7 +329,7 @@ class LinearisedRun:
         return e, a
 
     def slopes(self, values: np.ndarray) -> np.ndarray:
-        """Gradients of the running cost in such rows."""
+        """Gradients of the running cost from rows of `evaluated`."""
         return values[..., -1 - self.n : -1]
 
     def by_parameters(self, times: np.ndarray, weights: np.ndarray, points: np.ndarray, numbers) -> np.ndarray:
@@ -337,7 +337,7 @@ class LinearisedRun:
         return self._by_parameters.summed(times, weights, points, numbers)
 
     def jump(self, t: float, point: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Derivatives of mu^T F alone, at (y, y', mu)."""
+        """Derivatives of mu^T F, without the running cost, with respect to all parameters at one point (y, y', mu)."""
         return self._jump(np.array([t]), point[None], numbers)[0]
 
     def final(self, t: float, point: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -53,7 +53,7 @@ class Gradient(NamedTuple):
     names: tuple[str, ...]
 
     def __getitem__(self, key: Any) -> Any:
-        """The derivative with respect to the parameter of the given name; otherwise as for a tuple."""
+        """The derivative with respect to a parameter given by name; integers and slices index the tuple."""
         if isinstance(key, str):
             if key not in self.names:
                 raise unknown_name(key, self.names, "derivative with respect to")
@@ -192,7 +192,10 @@ class AdjointRun:
         checkpoints: int | None = None,
         observed: Mapping[float, np.ndarray] | None = None,
     ) -> None:
-        """Run forward and backward; `observed` has gradients of further costs of the unknowns at single times."""
+        """Run forward and backward.
+
+        `observed` maps times to the gradients of further costs of the unknowns at these times.
+        """
         self._span, self._initial = span, initial
         begun = False
         for piece in self._pieces(span, initial, checkpoints):
@@ -220,7 +223,7 @@ class AdjointRun:
         self._collect(sweep.gradient - before, piece.begin)
 
     def _collect(self, found: np.ndarray, begin: float) -> None:
-        """Add the contribution of a segment, by constant inputs and by the samples from which inputs are computed."""
+        """Add the derivatives over a segment, converted from values of an input to its samples."""
         at = {label: k for k, label in enumerate(self._equations.labels)}
         for label, k in self._places.items():
             if label in at and label not in self._samples:
@@ -357,7 +360,7 @@ def _sampled(problem: Any) -> dict[str, Samples]:
 
 
 def _base(label: str) -> str:
-    """The name of a parameter or input without the index of a number."""
+    """The name of a parameter or input without index or key."""
     return label.split("[")[0].split(".")[0]
 
 

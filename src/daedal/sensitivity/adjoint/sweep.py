@@ -44,9 +44,9 @@ assert isinstance(_RADAU, daedal.methods.RungeKuttaTableau)
 NODES, TABLEAU = (np.array(values, dtype=float) for values in (_RADAU.c, _RADAU.a))
 WEIGHTS = TABLEAU[-1]
 SMALL = 16  # number of unknowns up to which the 3 n equations are solved together
-_PRECISE = 1e-3  # relative residual of a solution, as a fraction of rtol
-NARROW = 4  # number of diagonals on each side of a band up to which they are solved together too
-_STALE, _MOST_ITERATIONS = 4, 12  # iterations with the factors of another step, and of this step
+_PRECISE = 1e-3  # relative residual at which the iteration has converged, as a fraction of rtol
+NARROW = 4  # number of diagonals on each side of a band up to which all stages are solved together
+_STALE, _MOST_ITERATIONS = 4, 12  # largest number of iterations with the factors of another step, and of this step
 _SLOWEST = 0.2  # largest convergence rate with which the iteration continues
 
 
@@ -184,7 +184,7 @@ class SplitSteps:
 # --- costs that switch along a solution: steps end there, and jumps are rejected --------------------------------------
 
 _BISECTIONS = 40
-_JUMP = 1e-6  # tolerance relative to the size of the cost along the solution
+_JUMP = 1e-6  # smallest jump of the running cost that is rejected, relative to its size along the solution
 
 
 def with_kinks(equations: Any, solution: Any, times: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -209,7 +209,7 @@ def with_kinks(equations: Any, solution: Any, times: np.ndarray, numbers: np.nda
         if abs(after - before) > _JUMP * max(size, abs(before), abs(after)):
             raise InvalidProblemError(
                 f"cost is not differentiable: it jumps from {before:.6g} to {after:.6g} at t = {high:.6g}, where "
-                f"{equations.cost_switches[0].site} changes branch. Remedy: a continuous cost, for example with "
+                f"{equations.cost_switches[0].site} changes branch. Remedy: make cost continuous, for example with "
                 "np.maximum, np.abs or np.tanh"
             )
         found.append(high)
@@ -292,7 +292,7 @@ def _null_space(e: Any) -> Any:
 
 
 def _pseudo_inverse(e: Any) -> Any:
-    """Pseudo-inverse of E^T; for large matrices, which must be diagonal up to permutation."""
+    """Pseudo-inverse of E^T; raises an error if E is large and not diagonal."""
     if not sparse.issparse(e):
         return np.linalg.pinv(e)
     diagonal = e.diagonal()
@@ -335,10 +335,10 @@ def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
 
 _LAYERS = 24  # maximum number of times that the last step is halved towards the end
 _RESOLVED = 0.1  # product of step and fastest rate below which all rates are resolved
-_FINER = 7.0  # error ratio of steps of half the length for a stiff problem: 2^3 - 1
+_FINER = 7.0  # difference between steps and halved steps over the error of the latter, for a stiff problem: 2^3 - 1
 _TOGETHER = 32  # number of steps halved together
 _MOST_HALVINGS = 6
-_PORTION = 4e6  # numbers in the matrices of a batch of steps
+_PORTION = 4e6  # largest number of matrix entries in a batch of steps
 
 
 def graded(times: np.ndarray, fastest: float) -> np.ndarray:

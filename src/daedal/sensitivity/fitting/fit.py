@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 _LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 _ENOUGH = 1e-10  # relative changes of cost, unknowns and gradient at convergence
-# standard deviation over median absolute value, normal distribution: P. J. Huber, Robust Statistics, 1981
+# ratio of the standard deviation of a normal distribution to its median absolute value: P. J. Huber, Robust Statistics,
+# 1981
 _TO_DEVIATION = 1.4826
-_ROUNDS = 3  # rounds of a robust search scaled by the spread of the residuals
+_ROUNDS = 3  # number of robust searches, each scaled by the spread of the previous residuals
 _MODELS = (
     daedal.ImplicitDAE,
     daedal.SemiExplicitDAE,

@@ -13,8 +13,8 @@ from daedal.common.tabular import Tabular
 from daedal.errors import InvalidProblemError
 from daedal.sensitivity.fitting.runs import FitPoint, RunsCompared
 
-_UNDETERMINED = 1e-5  # singular values of the Jacobian with normalised columns, relative to the largest
-_TAKES_PART = 1e-3  # entries of an undetermined direction, relative to the largest, that are reported
+_UNDETERMINED = 1e-5  # singular values of the normalised Jacobian below this fraction of the largest count as zero
+_TAKES_PART = 1e-3  # smallest reported entry of an undetermined direction, relative to the largest
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class FitPoint:
 
 
 class RunsCompared:
-    """All runs of a fit, with the last and the best point."""
+    """All runs of a fit, compared with their measurements; stores the last and the best point."""
 
     def __init__(self, problem: Any, runs: list[Measurements], unknowns: Unknowns, outputs: Mapping, options: dict):
         self.runs, self.unknowns, self.outputs = runs, unknowns, outputs
@@ -130,7 +130,7 @@ class RunsCompared:
         return model, derivatives
 
     def _output(self, k, run, column, sol, sensitivities, values, at):
-        """A function of the state, and its derivative along each sensitivity by central differences."""
+        """Values of an output function, and its derivatives with respect to each quantity by central differences."""
         function, states = self.outputs[column], np.asarray(sol.y)
         places, split, is_mechanical = self._places[column], self._split, isinstance(sol, daedal.MechanicalSolution)
         numbers = {i: one.quantity for i, one in enumerate(self.unknowns.all)}
@@ -258,7 +258,7 @@ class ShotPieces:
         return np.concatenate(found)
 
     def _advanced(self, k: int, i: int, x: np.ndarray, state: np.ndarray | None) -> np.ndarray:
-        """The differential variables at the end of piece i, or at its beginning if it cannot be computed."""
+        """The differential variables at the end of piece i, or those at its beginning if the run fails."""
         try:
             sol = self._solved(k, i, x, state)
         except DaedalError:
@@ -296,7 +296,7 @@ class ShotPieces:
         return (full, *(None for _ in initial[1:])) if isinstance(initial, tuple) else full
 
     def residuals(self, point: np.ndarray) -> np.ndarray:
-        """Residuals of the measurements, then the gaps."""
+        """Residuals of the measurements, followed by the weighted gaps between pieces."""
         return self._at(point)[0]
 
     def jacobian(self, point: np.ndarray) -> np.ndarray:
@@ -359,7 +359,7 @@ class ShotPieces:
         return np.concatenate([*measured, *gaps]), np.concatenate([*rows, *closing])
 
     def _columns(self, k: int, i: int, asked: list[str], slopes: np.ndarray, m: int, n: int, last: int):
-        """For each sensitivity of segment i, the corresponding unknown and d(quantity) / d(unknown)."""
+        """For each sensitivity of segment i, the index of its unknown, if any, and d(quantity) / d(unknown)."""
         unknowns = self._comparison.unknowns
         own = {unknowns.all[j].quantity: j for j in unknowns.of(k)}
         columns: list[int | None] = []

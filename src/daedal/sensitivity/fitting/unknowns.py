@@ -516,6 +516,6 @@ def _span(given: Any, t: np.ndarray, where: str) -> tuple[float, float]:
     if outside.size:
         raise InvalidProblemError(
             f"{where}: {outside.size} of {t.size} times lie outside t_span = ({first:g}, {last:g}), such as "
-            f"{outside[0]:g}; widen t_span or leave them out"
+            f"{outside[0]:g}; widen t_span or omit these times"
         )
     return first, last

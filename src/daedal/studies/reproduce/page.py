@@ -75,7 +75,7 @@ def _comparison(result: Result, Figure: Any) -> Any:
         axes.scatter([p[2] for p in mine], height, s=30, linewidths=1.0, **(style | {"facecolors": "none"}))
         axes.scatter([p[3] for p in mine], height, s=7, label=result.table.columns[key], **style)
     axes.set_xscale("log")
-    # mathtext would dominate the time for a page
+    # plain labels, since mathtext would take most of the time for a page
     axes.xaxis.set_major_formatter(lambda value, place: f"1e{math.log10(value):.0f}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), [result.table.rows[row].label for row in rows], fontsize=7)

@@ -92,7 +92,7 @@ def _broken_by_band(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken_by_limits(entry: Mapping[str, Any], low: float, high: float) -> Iterator[str]:
-    """Check a band: it has finite ends and contains the printed value, and a band of a size does not reach zero.
+    """Violations by a band: it must have finite ends, contain the printed value, and not reach zero for a size.
 
     Bands for round-off and in units of printed digits may reach zero.
     """
@@ -153,7 +153,7 @@ class PrintedTable:
     document, number : str
         Parts of the identifier ``document/number``.
     caption : str
-        What it contains.
+        Description of the table.
     notes : tuple of str
         Remarks on the printed values and on the comparison.
     columns : dict
@@ -178,7 +178,7 @@ class PrintedTable:
 
     @property
     def title(self) -> str:
-        """The title in the data file; by default such as ``Table 4.1``."""
+        """The title in the data file; by default "Table" and the number."""
         return self.data.get("title", f"Table {self.number}")
 
     def compute(self) -> list[Mapping[str, Any] | None]:
@@ -190,7 +190,7 @@ class PrintedTable:
         return [None if row.open else values(row) for row in self.rows]
 
     def by_column(self, runs: Sequence[Mapping[str, float]]) -> list[Mapping[str, Any] | None]:
-        """Values of a table with a run for each column and a variable for each row."""
+        """Values of a table in which a column is a run and a row is a variable."""
         columns = list(self.columns)
         return self.each(lambda row: {key: runs[i][row["variable"]] for i, key in enumerate(columns)})
 
@@ -297,7 +297,7 @@ def _row(table: str, row: dict[str, Any], defaults: Mapping[str, dict[str, Any]]
 
 
 def _without_defaults(entry: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """A complete cell: text names are replaced; nulls, and entries voided by the tag, are removed."""
+    """Complete a cell: replace names of texts, remove nulls and entries that do not apply with the tag of the cell."""
     void: tuple[str, ...] = ("band", "basis") if entry.get("tag") in ("open", "not reproduced") else ()
     if entry.get("tag") == "doubtful print" and "recomputed" in entry:
         void = ("band", "basis")

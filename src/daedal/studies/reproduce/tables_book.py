@@ -184,7 +184,7 @@ def stabilised_pendulum(table: PrintedTable) -> Values:
 
 @cache
 def solve_tppc2(coordinates: str, index: int, rtol: float) -> tuple[daedal.Solution, dict[str, float]]:
-    """Solve with the settings of the book: unknown derivatives of the controls are zero, the rate is remembered."""
+    """Solve with the settings of the book: zero initial derivatives of the controls, and ``remember_rate=True``."""
     relative = library.tppc2(form=f"index{index}")
     model = library.tppc2(form="inertial") if coordinates == "inertial" else relative
     assert relative.reference is not None
@@ -266,7 +266,7 @@ def one_step_of_implicit_euler(table: PrintedTable) -> Values:
 
 
 def nothing(table: PrintedTable) -> Values:
-    """A table of methods that are not available in Daedal."""
+    """No values: the methods of the table are not available in Daedal."""
     return table.each(lambda row: {})
 
 

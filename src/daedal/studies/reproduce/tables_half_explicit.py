@@ -142,7 +142,7 @@ def stage_errors(method: Any, steps: int) -> dict[str, float]:
 
 
 def pendulum(table: PrintedTable) -> Values:
-    """Constant steps."""
+    """Errors with constant steps."""
 
     def values(row: Row) -> Mapping[str, Any]:
         method = METHODS[row["method"]](projection="never")
@@ -152,7 +152,7 @@ def pendulum(table: PrintedTable) -> Values:
 
 
 def pendulum_control(table: PrintedTable) -> Values:
-    """Step size control of section 5."""
+    """Results with the step size control of section 5."""
 
     def values(row: Row) -> Mapping[str, Any]:
         tol = row["tol"]
@@ -169,7 +169,7 @@ def one_step(method: Any, h: float, **options: Any) -> Any:
 
 
 def local_errors(table: PrintedTable) -> Values:
-    """One step, and its error estimate."""
+    """Errors of one step, and their estimates."""
 
     def values(row: Row) -> Mapping[str, Any]:
         h = row["h"]
@@ -258,7 +258,7 @@ def _crank(t, q):
 
 @cache
 def massless() -> daedal.MechanicalSystem:
-    """The pendulum with its angle as a massless third coordinate; only the augmented matrix is nonsingular."""
+    """The pendulum with its angle as a massless coordinate: M is singular, but the augmented matrix is not."""
     return daedal.MechanicalSystem([1.0, 1.0, 0.0], _massless_force, _crank, n_q=3, n_constraints=2)
 
 
@@ -288,7 +288,7 @@ def moving() -> daedal.MechanicalSystem:
 
 
 def solve_moving(method: Any, steps: int) -> Any:
-    """Constant steps on [0, 10]."""
+    """Solve with constant steps on [0, 10]."""
     start = [math.sin(1.0), -math.cos(1.0)], [0.6, 0.0]
     return daedal.solve(moving(), (0.0, 10.0), start, method=method, fixed_step=10.0 / steps)
 
@@ -362,7 +362,7 @@ def squeezer_with_constant_steps(method: Any, steps: int) -> dict[str, float]:
 
 
 def squeezer_steps(table: PrintedTable) -> Values:
-    """Constant steps."""
+    """Errors with constant steps."""
     return table.each(
         lambda row: squeezer_with_constant_steps(METHODS[row["method"]](projection="never"), row["steps"])
     )

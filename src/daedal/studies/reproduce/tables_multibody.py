@@ -32,7 +32,7 @@ def degenerate_switch(table: PrintedTable) -> Values:
         surface = Event(model.extra["switching"], terminal=True, direction=-1, location=location)
         sol = daedal.solve(modes["cubic"], model.t_span, model.initial[1], events=surface, **options)
         t, x, steps = sol.t[-1], sol.y[:, -1], sol.stats.steps
-        if sides(t)[1] > 0.0:  # located too early, so that it slides
+        if sides(t)[1] > 0.0:  # located too early, so that the solution slides along x = 2
             leave = Event(lambda t, x: sides(t)[1], terminal=True, location=location)
             sol = daedal.solve(modes["sliding"], (t, t_end), (x, [0.0]), events=leave, **options)
             t, x, steps = sol.t[-1], sol.y[:, -1], steps + sol.stats.steps
@@ -169,7 +169,7 @@ def deviations(sol: Any) -> np.ndarray:
 
 
 def drift_figures(table: PrintedTable) -> Values:
-    """Statements in the text on Figures 6.1 to 6.3."""
+    """Results for statements about Figures 6.1 to 6.3 in the text of the thesis."""
     free, damped, _ = (deviations(swinging(form)).max(axis=0) for form in FORMS)
     tenth = free.size // 10
     curve = dict(zip(PARAMETERS, steps_with_baumgarte()))
@@ -320,7 +320,7 @@ def _method(form: str, model: library.Model) -> DASSL:
 
 
 def crank_slider(table: PrintedTable) -> Values:
-    """Table 6.4; e is weighted with 1 + |x|."""
+    """Table 6.4; e is the root mean square of errors relative to 1 + |x|."""
     model = library.crank_slider()
     assert model.reference is not None
     truth = model.reference.y

@@ -72,7 +72,7 @@ Values = list[Mapping[str, Any] | None]
 
 
 def bdf(table: PrintedTable) -> Values:
-    """Table 2.1. One step of y' = 1 from zero gives h/alpha_0, of y' = 0 from unit vectors -alpha_i/alpha_0."""
+    """Table 2.1: one step for y' = 1 from zero gives h/alpha_0, for y' = 0 from unit vectors -alpha_i/alpha_0."""
 
     def step(k: int, slope: float, past: np.ndarray) -> float:
         problem = daedal.ImplicitDAE(lambda t, y, yp: [yp[0] - slope], 1)
@@ -391,7 +391,7 @@ def truck(table: PrintedTable) -> Values:
 
 
 def multiplier_figures(table: PrintedTable) -> Values:
-    """Statements in the text on Figures 8.1 and 8.2 and Table 8.1."""
+    """Results for statements about Figures 8.1 and 8.2 and Table 8.1 in the text of the thesis."""
     modified, dassl = controlled_run("8.1"), dassl_run("8.1")
     ours, theirs = errors("8.1", modified), errors("8.1", dassl)
     found = {f"error of {name}": np.max(theirs[name]) / np.max(ours[name]) for name in ours}

@@ -19,10 +19,10 @@ from daedal.symbolic.tracing.tracer import TracedProblem
 
 _SAME = 1e-11  # relative difference that is always attributed to round-off
 _MOVE = 1e-12  # relative perturbation of the arguments for estimating round-off
-_WRONG = 1e-3  # relative error of an entry of a given matrix, in units of the largest of its row
+_WRONG = 1e-3  # error above which an entry of a given matrix is wrong, as a fraction of the largest entry of its row
 _FACTORS = ("cj", "c1", "c2")
 _MOVES = 3
-_ALLOWED = 100.0  # multiple of the change by such a perturbation that is attributed to round-off
+_ALLOWED = 100.0  # differences below this multiple of the change by a perturbation _MOVE are attributed to round-off
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ def wrong_entry(traced: TracedProblem, problem: Any, t: float, point: Mapping[st
     if given.shape != exact.shape or not np.isfinite(excess).all() or excess.max() <= 0.0:
         return None
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    where = f"the derivative of equation {i} by {stacked.label(int(j))}"
+    where = f"the derivative of equation {i} with respect to {stacked.label(int(j))}"
     return f"{where} is {given[i, j]:.6g}, but should be {exact[i, j]:.6g}"
 
 
 def beside(point: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """A nearby point without zero coordinates."""
+    """A point at the distance `share` (as a fraction of the largest coordinate), generally without zero coordinates."""
     moved = {}
     for name, values in point.items():
         if isinstance(values, float):
@@ -183,11 +183,12 @@ def stateful_words(name: str, function: Any, reason: Untraceable) -> str:
     if reason.memory in DRAWN or "random" in reason.reason:
         return (
             f"{called} {reason.reason} ({reason.memory}{place}): each call gives another result, so the error "
-            "estimate of a step is meaningless. Remedy: draw the numbers before the run, for a daedal.Table"
+            "estimate of a step is meaningless. Remedy: draw the numbers before the run, and put them into a "
+            "daedal.Table"
         )
     return (
         f"{called} remembers '{reason.memory}' from call to call ({reason.reason}{place}). Functions are called "
-        "several times per step, also in rejected steps, so this is not the state of the solution. Remedy: modes "
-        "(daedal.hybrid.HybridProblem) for switches with hysteresis, a daedal.Table for data, one run per sampling "
-        "interval of a controller, with its output as a parameter, or an additional equation"
+        "several times per step, also in rejected steps, so this is not the state of the solution. Remedy: use "
+        "modes (daedal.hybrid.HybridProblem) for switches with hysteresis, a daedal.Table for data, one run per "
+        "sampling interval of a controller, with its output as a parameter, or an additional equation"
     )

@@ -36,7 +36,7 @@ class TracedFunction(CodedFunction):
     operations : int
         Number of operations of a call.
     trace : (Traced, dict) or None
-        The nodes compiled, and names and lengths of the vectors that they depend on.
+        The compiled nodes, and names and lengths of the vectors that they depend on.
     kept : dict
         Cache of objects derived from the trace, shared by all problems with this function.
     """
@@ -88,7 +88,7 @@ class TracedFunction(CodedFunction):
         if status != 0:  # the function itself may raise a specific error
             last = arguments[-1:] if self.layout is not None else ()
             self._ask(t, *[arguments[k] if isinstance(k, int) else k.copy() for k in self._shared], *last)
-            raise Unevaluable(f"{self.__name__} cannot be computed here")
+            raise Unevaluable(f"{self.__name__} cannot be computed at t = {t:.10g}")
         return values
 
     def _ask(self, t: float, *arguments):
@@ -146,7 +146,7 @@ class SwitchedParams(ParametersOfRun):
     lower, upper : numpy.ndarray
         Bounds of each switching function in its mode.
     slack : numpy.ndarray
-        Tolerance by which these may be exceeded before the mode ends.
+        Tolerance by which the bounds may be exceeded before the mode ends.
     """
 
     def __init__(self, given: Any, count: int):
@@ -223,7 +223,7 @@ class ModalFunction(TracedFunction):
         if status != 0:
             if not self.is_derivative:
                 self._ask(t, *arguments)  # the function itself may raise a specific error
-            raise Unevaluable(f"{self.__name__} cannot be computed here")
+            raise Unevaluable(f"{self.__name__} cannot be computed at t = {t:.10g}")
         return values
 
     def _given(self, arguments: tuple) -> tuple:

@@ -168,7 +168,7 @@ def _first_order_rates(code: LinearlyImplicit) -> Rates:
         raise Untraceable(
             "has equations in which derivatives occur only together",
             "",
-            "reformulate it with as many equations with derivatives as variables with a derivative",
+            "reformulate it so that as many equations contain derivatives as variables have derivatives",
         )
     place = {j: k for k, j in enumerate(variables)}
     matrix: list[Row] = [{place[j]: x for j, x in rows[i].items()} for i in equations]
@@ -312,7 +312,8 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
 
 
 def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
-    """Newton step of the variables without derivatives, from the equations without; empty if their numbers differ."""
+    """Newton step for the variables without derivatives, from the equations without derivatives; empty if their numbers
+    differ."""
     graph, (y, _) = writer.graph, code.unknowns
     rows = code.by_rates
     equations = [i for i, row in enumerate(rows) if not row]

@@ -39,7 +39,7 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
-_MOST_UNKNOWNS = 50  # number of operations above which factorisation with pivoting is as fast
+_MOST_UNKNOWNS = 50  # number of unknowns above which factorisation with pivoting is as fast
 _MOST_OPERATIONS = 8_000  # maximum number of operations per step; code generation takes 40 us each
 WORST_REST = 1e-9
 """Largest residual of a row, in units of its terms, for which pivots count as good."""

@@ -128,7 +128,7 @@ class Mixture:
         return graph.where(condition.mixed, mixture, plain)
 
     def _joined(self, both: bool, one: int | _Condition, other: int | _Condition) -> _Condition:
-        """The condition that both hold, or that at least one of them does."""
+        """The conjunction of two conditions if `both`, otherwise their disjunction."""
         graph = self.graph
         join = graph.both if both else graph.either
         if not isinstance(one, _Condition):
@@ -187,7 +187,7 @@ class ClosedForm:
     # --- the shares ---------------------------------------------------------------------------------------------------
 
     def _level_rates(self, motion: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Negative of u' without the state's rates, and the same with the return to the surface."""
+        """u' due to `motion` alone, and minus the sum of it and the term that returns the motion to the surface."""
         tracer, levels = self.switched.tracer, self._mixture.levels
         graph = tracer.graph
         assert tracer.modal is not None

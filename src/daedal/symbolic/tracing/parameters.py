@@ -94,12 +94,12 @@ class ParameterLayout:
         return [label for name, entry in zip(inner, entries) for label in self._labels(entry, name, depth + 1)]
 
     def symbols(self, graph: Graph, params: Any) -> tuple[Any, Any]:
-        """The same structure with symbols instead of its numbers, and the vector of these symbols."""
+        """`params` with symbols instead of numbers, and the vector of these symbols."""
         vector = vector_argument(graph, NAME, self.count, self.numbers(params).tolist())
         return self._rebuilt(params, iter(list(vector)), type(vector)), vector
 
     def rebuilt(self, params: Any, numbers: list[float]) -> Any:
-        """The same structure with other numbers.
+        """`params` with other numbers.
 
         Examples
         --------

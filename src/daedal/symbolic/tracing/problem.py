@@ -106,7 +106,7 @@ def untraced_words(problem: Any) -> FunctionTable:
 
 
 def words(problem: Any) -> FunctionTable:
-    """Description of how each function of a problem is evaluated; for a linear problem, those of x' = f, 0 = g."""
+    """Description of how each function is evaluated; for a linear problem, the functions of x' = f, 0 = g."""
     if isinstance(problem, LinearDAE):
         return words(replace(problem.semi_explicit(), jacobian=None))
     traced = traced_problem(problem)

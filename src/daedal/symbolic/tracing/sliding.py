@@ -23,13 +23,13 @@ MOST_MULTIPLIED = 3
 
 
 def sliding_implicit(switched: SwitchedProblem, surfaces: Sequence[int]) -> tuple[Any, Any] | None:
-    r"""F along surfaces, for (y, eta):
+    r"""Problems for (y, eta) along surfaces, one for the motion and one for its start; F of the motion is
 
     .. math:: \nu F_1(t, y, y') + (1 - \nu) F_2(t, y, y') = 0, \qquad u(t, y) = 0, \qquad \nu = \eta'.
 
     The unknown is the integral of nu instead of nu: this lowers the index by one, and step size control notices changes
-    of nu while the motion is at rest. The second problem has u' = 0 instead of u = 0, which determines y', nu and the
-    algebraic variables at the start. None if the equations become too large.
+    of nu while the motion is at rest. The problem for the start has u' = 0 instead of u = 0, which determines y', nu
+    and the algebraic variables. None if the equations become too large.
     """
     tracer, problem = switched.tracer, switched.problem.implicit()
     graph, n, k = tracer.graph, problem.n, len(surfaces)
@@ -164,7 +164,7 @@ def _constrained(switched: SwitchedProblem, surfaces, result: Any, u: list[int],
 
 
 def _without_shares(original, system):
-    """A user function called without the additional states and multipliers."""
+    """Wrap a user function, which is called without the additional states and multipliers."""
 
     def as_written(t, q, v, r, *others):
         w, (lam, *params) = ([others[0]], others[1:]) if system.n_w else ([], others)
@@ -176,7 +176,7 @@ def _without_shares(original, system):
 
 
 def _nothing(t, *arguments):
-    """Replaces a user function; the surfaces raise no exceptions."""
+    """Python version of the code of surfaces, called only to raise an exception; surfaces raise none."""
     return None
 
 

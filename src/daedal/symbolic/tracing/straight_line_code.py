@@ -161,7 +161,7 @@ class StraightLine:
         return ("q", "v", "r") if self._system.n_r else ("q", "v")
 
     def _raises(self, arguments: tuple[str, ...]) -> int:
-        """The condition under which a function of the system raises, among those that the given arguments determine."""
+        """The condition under which a function of the system raises; functions of other arguments are excluded."""
         tracer, raises = self._tracer, self._tracer.graph.false
         for trace in self._traces.values():
             if trace is not None and tracer.foreign([trace.raises], arguments) is None:
@@ -226,7 +226,8 @@ def dynamics(tracer: Tracer, system: MechanicalSystem, traces: Mapping[str, Trac
 
 
 def straight_line(tracer: Tracer, system: MechanicalSystem, traces: dict[str, Traced | None]) -> StraightLine | None:
-    """Straight-line code of a system; None if a function could not be traced, or multipliers are coupled."""
+    """Straight-line code of a system; None if a function could not be traced, or if forces
+    depend on multipliers or on algebraic variables."""
     complete = all(traces[name] is not None for name in PARTS if callable(getattr(system, name)))
     if not complete or system.n_w or system.force_uses_multipliers:
         return None

@@ -67,7 +67,8 @@ class SwitchedProblem:
     in_time : list of bool
         For each switch whether it depends on time only.
     is_affine : list of bool
-        For each of these whether it is affine in time, so that its switching times follow from a formula.
+        For each switch whether it depends on time only and is affine in it, so that its switching times follow from a
+        formula.
     taken : BranchesTaken
         All functions in given modes, including the state-dependent switching functions.
     values, rates : SwitchCode
@@ -162,7 +163,7 @@ class SwitchedProblem:
 
     @property
     def closed(self) -> ClosedForm | None:
-        """Closed form of sliding along any surfaces; None if there is none, or no surface."""
+        """Closed form of sliding along any surfaces; None if there is no closed form or no surface."""
         with self._guard:
             if not self._closed:
                 self._closed.append(closed_form(self))
@@ -189,7 +190,7 @@ class SwitchedProblem:
     # --- dependencies of switches -------------------------------------------------------------------------------------
 
     def _is_in_time(self, switch: Followed) -> bool:
-        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # including rates and bounds
+        few = len(self._graph.needed([switch.function])) <= MOST_NODES // 8  # leaves room for rates and bounds
         return few and self.modes.depends_on(switch.function) <= {"t", NAME, MODES}
 
     def _is_affine(self, switch: Followed) -> bool:
@@ -202,7 +203,7 @@ class SwitchedProblem:
         return MODES not in self.modes.depends_on(self.switches[j].function)
 
     def _has_rate(self, switch: Followed) -> bool:
-        """Whether the rate jumps with the equations and follows from the state alone."""
+        """Whether the rate of a switching function jumps with the equations and follows from the state alone."""
         names = self.modes.depends_on(switch.function) - {"t", NAME}
         if not switch.is_surface or not switch.jumps or not names:
             return False
@@ -213,7 +214,7 @@ class SwitchedProblem:
         if isinstance(self.problem, SemiExplicitDAE):
             return True
         slopes = self._entries("yp", self.tracer.traces["residual"].nodes)
-        return self._entries("y", [switch.function]) <= slopes  # all of them are differential variables
+        return self._entries("y", [switch.function]) <= slopes  # it depends on differential variables only
 
     def _entries(self, name: str, nodes: Sequence[int]) -> set[int]:
         """The entries of an argument that nodes depend on."""

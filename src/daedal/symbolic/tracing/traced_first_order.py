@@ -25,7 +25,7 @@ _FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, manag
 _NARROW = 0.25  # bandwidth as a fraction of n
 _SPARSE = 0.1  # fraction of nonzero entries
 _FEWEST_FOR_PATTERN = 500  # number of unknowns above which functions too long for code are traced for their sparsity
-_MOST_FOR_PATTERN = 60  # maximum number of operations for each unknown in such a trace
+_MOST_FOR_PATTERN = 60  # maximum number of operations for each unknown of a function traced for its sparsity
 _MOST_COMPARED = 200  # number of unknowns up to which a given matrix is compared with the exact one
 _MOST_DENSE = 120  # number of unknowns up to which a dense matrix is computed by straight-line code
 
@@ -38,7 +38,8 @@ def is_ready(problem: ImplicitDAE | SemiExplicitDAE | SecondOrderDAE) -> bool:
 
 @dataclass(frozen=True)
 class _Residual:
-    """A residual on the graph: its arguments, its unknowns with their derivatives, and the factors of these."""
+    """A residual on the graph: its arguments, its unknowns with their derivatives, and the factors of the
+    derivatives in the Newton matrix."""
 
     arguments: tuple[str, ...]
     groups: list[list[int]]
@@ -195,7 +196,7 @@ def _matrix(tracer: Tracer, problem, result, linear_solver, residual: _Residual)
         return
     shared = tuple(range(len(residual.groups)))
     made = tracer.derivative("jacobian", residual.traced, arguments, lambda: form(_sum(tracer, residual)), shared)
-    for name, value in structure.items():  # finite differences use it if the derivative has too many operations
+    for name, value in structure.items():  # for finite differences, if the derivative has too many operations
         object.__setattr__(result, name, value)
     _set(result, "jacobian", made)
 

@@ -33,7 +33,7 @@ def traced_linear(problem: HessenbergDAE | LinearDAE, *, always: bool = False) -
     if isinstance(problem, HessenbergDAE) and all(traces.values()) and _gather(tracer, problem, result, traces):
         return tracer.finished(result)
     for name in (name for name, traced in traces.items() if traced is not None):
-        tracer.result.words.pop(name)  # values are computed in Python
+        tracer.result.words.pop(name)  # coefficients without machine code are evaluated in Python
     return tracer.finished(result)
 
 

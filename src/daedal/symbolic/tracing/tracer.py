@@ -39,7 +39,7 @@ MOST_OPERATIONS = 20_000
 unless they are Python loops.
 
 An operation costs 10 us for every new problem object and 40 us of code generation once: together one second at this
-limit. A plain loop over 1000 grid points becomes hundreds of times faster, one in NumPy's vector operations does not.
+limit. A plain loop over 1000 grid points becomes hundreds of times faster; vector operations of NumPy gain nothing.
 """
 FOR_EACH_READ = 50
 """Additional operations allowed for each array entry that is read individually, in a Python loop."""
@@ -104,7 +104,7 @@ class TracedProblem:
 
     @cached_property
     def plain(self) -> dict[str, TracedFunction]:
-        """The original functions; those that were not compiled use the recorded globals."""
+        """The traced functions whose originals are plain Python."""
         return {name: f for name, f in self.functions.items() if not is_compiled(f.original)}
 
     @cached_property
@@ -138,7 +138,7 @@ class Tracer:
         always: bool = False,
         follow: int = 0,
     ):
-        # these require code in any case
+        # graph functions exist only as machine code, so the usual limit does not apply
         graphs = any(isinstance(value, GraphFunction) for value in vars(problem).values())
         most = MOST_NODES if always or graphs else MOST_OPERATIONS
         if sum(sizes.values()) > max(most, MOST_ARGUMENTS):
@@ -215,7 +215,7 @@ class Tracer:
         ]
 
     def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
-        """Nodes built from several functions as one function, which in Python is `function`."""
+        """Compile nodes built from several functions to one function, whose Python version is `function`."""
         raises = self.graph.false
         for part in parts:
             raises = self.graph.either(raises, part.raises)
@@ -286,7 +286,7 @@ class Tracer:
         return TracedFunction(name, code, self.layout, function, **options)
 
     def symbols(self, name: str) -> Any:
-        """An argument in the form seen by functions: a scalar or a vector."""
+        """Symbols of an argument as passed to functions: a scalar or a vector."""
         return self._symbols[name]
 
     def _remembers(self, function, arguments: Sequence[str]) -> bool:
@@ -371,7 +371,7 @@ class Tracer:
         return raises
 
     def _check_arguments(self, nodes: np.ndarray, arguments: Sequence[str]):
-        """Raise if a derivative depends on other quantities than its arguments."""
+        """Raise if a derivative depends on quantities other than its arguments."""
         other = self.foreign(nodes.ravel().tolist(), arguments)
         if other is not None:
             raise Untraceable(f"has a derivative that depends on {other}", "")
