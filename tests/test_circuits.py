@@ -102,7 +102,7 @@ def test_a_netlist_that_is_written_is_read_again(values, spaces, comment):
         ("+ R1 a 0 1", "line 1 .*there is no line"),
         ("V1 a 0 1\n.subckt s a b\nR1 a b 1", "line 2 .*not closed by .ends"),
         ("V1 a 0 1\nX1 a 0 t", "line 2 .*there is no subcircuit 't'"),
-        (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*has 2 nodes, but 1 were given"),
+        (".subckt s a b\nR1 a b 1\n.ends\nV1 a 0 1\nX1 a s", "line 5 .*subcircuit s needs 2 nodes, got 1"),
         (".subckt s a b\nX1 a b s\n.ends\nV1 a 0 1\nX1 a 0 s", "does one call itself"),
         ("V1 a 0 1\n.ic i(a)=1", "line 2 .*.ic accepts node voltages"),
         ("", "the netlist has no elements"),

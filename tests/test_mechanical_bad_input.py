@@ -758,7 +758,7 @@ def test_times_of_a_solution(t, message):
 
 def test_asking_a_solution_for_what_it_does_not_have():
     sol = solve(dense_output=False)
-    with refused("no dense output was kept"):
+    with refused("the solution has no dense output"):
         sol(0.5)
     with pytest.raises(KeyError, match="no variable 'z'; known: x, y, x', y'"):
         sol["z"]

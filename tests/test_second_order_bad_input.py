@@ -222,7 +222,7 @@ def test_options(options, message):
 
 
 def test_dense_output_that_was_not_kept():
-    with refused("no dense output was kept"):
+    with refused("the solution has no dense output"):
         solve_swing(dense_output=False).at(0.5)
 
 

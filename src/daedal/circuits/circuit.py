@@ -18,7 +18,7 @@ from daedal.circuits.operating_point import OperatingPoint, state_at_rest
 from daedal.circuits.reading import contents
 from daedal.circuits.signals import Constant
 from daedal.common.public_names import with_old_keywords
-from daedal.common.tabular import listing
+from daedal.common.tabular import listing, plural
 from daedal.errors import near_names
 
 ABSOLUTE = {"v": 1e-9, "u": 1e-9, "i": 1e-12, "q": 1e-17, "phi": 1e-12}
@@ -301,12 +301,12 @@ class Circuit:
         return corners if corners.size else None
 
     def __str__(self) -> str:
-        counted = f"{len(self.elements)} elements, {len(self.nodes)} nodes besides the ground"
+        counted = f"{plural(len(self.elements), 'element')}, {plural(len(self.nodes), 'node')} besides the ground"
         lines = [self.title or "circuit", counted, str(self.topology)]
         return "\n".join([*lines, *(f"ignored: {text}" for text in self.ignored)])
 
     def _as_code(self, form: str) -> daedal.ImplicitDAE:
-        """The problem; that of a large circuit has machine code, which start and run share."""
+        """The problem in a form; for a large circuit, as machine code, which the start and the run share."""
         problem = self.problem(form)
         return problem.compiled(backend="trace") if problem.n > LARGEST else problem
 
@@ -326,7 +326,9 @@ class Circuit:
         for name in given:
             if name not in states and name not in potentials:
                 known = listing([*states, *potentials][:20])
-                raise daedal.InvalidProblemError(f"initial: {name!r} is not a capacitor, inductor or node of {known}")
+                raise daedal.InvalidProblemError(
+                    f"initial: {name!r} is not a capacitor, inductor or node; known: {known}"
+                )
         levels = {name: initial for name, initial in states.items() if initial is not None}
         levels |= {f"v({node})": level for node, level in self.held.items()}
         levels |= {name: float(level) for name, level in given.items()}
@@ -363,7 +365,7 @@ def parse(text: str, *, inputs: Any = ()) -> Circuit:
     ... '''))
     low-pass filter
     3 elements, 2 nodes besides the ground
-    index 1, 1 degrees of freedom
+    index 1, 1 degree of freedom
     """
     if not isinstance(text, str):
         raise daedal.InvalidProblemError(
@@ -378,7 +380,7 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _with_inputs(elements: tuple[Element, ...], names: tuple[str, ...]) -> tuple[Element, ...]:
-    """The elements, where the sources that are inputs have constant signals."""
+    """The elements, with a constant signal for each source in `names`."""
     sources = {element.name: element for element in elements if element.signal is not None}
     made = {}
     for name in names:

@@ -241,7 +241,7 @@ def consistent_start(
 
 
 def _rates(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Correction of x, which is zero, and x'."""
+    """For index 1: x', preceded by the correction of x, which is zero; None if the equations are inconsistent."""
     left, singular, _ = np.linalg.svd(B)
     N = left[:, singular <= _RANK * max(1.0, singular[0])]
     found = _solved(np.vstack([B, N.T @ A]), np.concatenate([-F, -N.T @ F_t]))
@@ -249,7 +249,7 @@ def _rates(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tupl
 
 
 def _corrected(A: np.ndarray, B: np.ndarray, F: np.ndarray, F_t: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Correction of x, and x'."""
+    """For index 2: the correction of x, and x'; None if the equations are inconsistent."""
     n, zero = len(F), np.zeros_like(A)
     array = np.block([[A, B, zero], [zero, A, B], [B, zero, zero]])
     found = _solved(array, np.concatenate([-F, -F_t, np.zeros(n)]))

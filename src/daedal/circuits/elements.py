@@ -82,7 +82,7 @@ def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | 
 
 
 def used_parameters(given: Mapping[str, float | None]) -> dict[str, float]:
-    """The parameters without those of charges that are zero."""
+    """The parameters, except those of charges without capacitance or transit time."""
     unused = [name for name in _CHARGES if name in given and not given[name]]
     unused += [name for charge in unused for name in _CHARGES[charge]]
     if not any(given.get(charge) for charge in ("cjo", "cje", "cjc")):
@@ -107,8 +107,8 @@ Couplings = Mapping[str, list[tuple[str, str]]]  # for each inductor: the other 
 class Branch:
     """A branch, with its name, nodes, kind and law.
 
-    `linear` is whether a charge or flux is a constant times voltages or currents; `controlled` whether the law depends
-    on other elements; `junction` the name of the thermal voltage parameter if the current is exponential.
+    `linear`: whether a charge or flux is a constant times voltages or currents; `controlled`: whether the law depends
+    on other elements; `junction`: the name of the thermal voltage parameter if the current is exponential.
 
     Examples
     --------

@@ -119,7 +119,8 @@ class Topology:
         if self.controlled:
             lines.append(f"index not determined by loops and cutsets: {listing(self.controlled)}")
         else:
-            lines.append(f"index {self.index()}, {self.degrees_of_freedom} degrees of freedom")
+            count = self.degrees_of_freedom
+            lines.append(f"index {self.index()}, {count} degree{'s' * (count != 1)} of freedom")
         return "\n".join(lines)
 
 
@@ -237,8 +238,8 @@ def _parts(branches: Iterable[Branch], nodes: Sequence[str], without: str) -> li
 
 
 def _cutsets(branches: Sequence[Branch], nodes: Sequence[str], kinds: str) -> list[tuple[str, ...]]:
-    """For each component without branches of `kinds`, except that of the ground, the branches that connect it to
-    others."""
+    """Cutsets that separate components from the ground when all branches of `kinds` are removed: for each component,
+    the removed branches that connect it to others."""
     cutsets = []
     for part in _parts(branches, nodes, kinds)[1:]:
         inside = set(part)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from daedal.circuits.elements import GROUND
+from daedal.common.tabular import plural
 from daedal.errors import InvalidProblemError
 
 EXPONENTS = {"t": 12, "g": 9, "meg": 6, "k": 3, "m": -3, "u": -6, "µ": -6, "n": -9, "p": -12, "f": -15}
@@ -103,7 +104,7 @@ class Card:
         return list(given)
 
     def assignments(self, first: int) -> dict[str, str]:
-        """The pairs ``name = value`` from the token `first` on, without parentheses."""
+        """The pairs ``name = value`` that start at the token with index `first`; parentheses are ignored."""
         rest = [token for token in self.tokens[first:] if token not in "()"]
         if len(rest) % 3 or any(token != "=" for token in rest[1::3]) or "=" in rest[::3] + rest[2::3]:
             self.fail(f"{' '.join(rest)!r} should consist of pairs name=value")
@@ -175,7 +176,7 @@ def cards(text: str) -> Iterator[Card]:
             continue
         if line.startswith("+"):
             if not waiting:
-                Card(number, raw.strip(), ()).fail("there is no line that '+' could continue")
+                Card(number, raw.strip(), ()).fail("there is no line before it that '+' could continue")
             waiting[-1] = waiting[-1][0], f"{waiting[-1][1]} {line[1:]}"
         else:
             waiting.append((number, line))
@@ -203,13 +204,13 @@ def _taken_apart(given: Iterator[Card], subcircuits: dict[str, Subcircuit]) -> I
     for card in given:
         if card.head == ".subckt":
             if inside is not None:
-                card.fail("a subcircuit cannot be defined within another one")
+                card.fail("a subcircuit cannot be defined within another one; close the other one with .ends")
             if len(card.tokens) < 3 or set(card.tokens[1:]) & set("=()"):
                 card.fail(".subckt needs a name and its nodes")
             inside = subcircuits[card.tokens[1].lower()] = Subcircuit(card, tuple(t.lower() for t in card.tokens[2:]))
         elif card.head == ".ends":
             if inside is None:
-                card.fail("no subcircuit is open here")
+                card.fail("there is no .subckt that this .ends could close")
             inside = None
         elif inside is not None:
             inside.cards.append(card)
@@ -264,7 +265,7 @@ def _called(card: Card, scope: Scope, subcircuits: Mapping[str, Subcircuit]) -> 
         known = ", ".join(subcircuits) or "none"
         card.fail(f"there is no subcircuit {name!r}; known: {known}")
     if len(nodes) != len(found.ports):
-        card.fail(f"subcircuit {name} has {len(found.ports)} nodes, but {len(nodes)} were given")
+        card.fail(f"subcircuit {name} needs {plural(len(found.ports), 'node')}, got {len(nodes)}")
     ports = {port: scope.node(node) for port, node in zip(found.ports, nodes)}
     return found.cards, Scope(scope.names, f"{scope.prefix}{card.tokens[0]}.", ports, outer=scope)
 

@@ -151,7 +151,7 @@ class _PointSearch:
         return x
 
     def along(self, x: np.ndarray, course: list[tuple[float, float]]) -> np.ndarray | None:
-        """The solution at the end of a sequence of (conductance, source fraction), or None."""
+        """The solution after continuation from `x` through (conductance, source fraction) pairs; None if it fails."""
         for gmin, scale in course:
             found = self.newton(x, gmin, scale)
             if found is None:
@@ -160,7 +160,7 @@ class _PointSearch:
         return x
 
     def newton(self, x: np.ndarray, gmin: float, scale: float) -> np.ndarray | None:
-        """A zero near `x` by Newton's method, or None."""
+        """A zero near `x`, by Newton's method; None if it does not converge."""
         problem = replace(self.problem, params={"values": self.params, "gmin": gmin, "scale": scale})
         for _ in range(ITERATIONS):
             with np.errstate(all="ignore"):
@@ -175,7 +175,7 @@ class _PointSearch:
         return None
 
     def _share(self, x: np.ndarray, step: np.ndarray) -> float:
-        """The fraction of a Newton step that limits the growth of junction voltages.
+        """The fraction of a Newton step to take, so that the growth of junction voltages is limited.
 
         Above the critical voltage, a Newton correction d is reduced to at most 2 V_T log(1 + d / V_T).
         """

@@ -100,7 +100,7 @@ def _part(card: Card, scope: Scope, found: Contents) -> Element:
         card.fail(f"the {what} {text} must be positive")
     initial = given.pop("ic", None)
     if given or (what == "resistance" and initial is not None):
-        card.fail(f"unknown {', '.join(given) or 'ic'}")
+        card.fail(f"unknown parameter {', '.join(given) or 'ic'}; only C and L have a parameter, ic")
     start = None if initial is None else card.number(initial)
     return _made(card, scope, nodes, {"": value}, initial=start)
 
@@ -114,8 +114,8 @@ def _source(card: Card, scope: Scope, found: Contents) -> Element:
 
 
 def _signal(card: Card) -> tuple[Signal, str]:
-    """The signal of a source such as ``5``, ``DC 5`` or ``DC 0 AC 1 SIN(0 1 50)``, where the function of time is
-    used."""
+    """The signal of a source such as ``5``, ``DC 5`` or ``DC 0 AC 1 SIN(0 1 50)``, and the ignored AC specification;
+    a function of time takes precedence over the DC value."""
     rest = [token for token in card.tokens[3:] if token not in "()"]
     level, shape, ignored, k = None, None, "", 0
     while k < len(rest):
@@ -195,7 +195,7 @@ def _amplifier(card: Card, scope: Scope, found: Contents) -> Element:
     given = card.assignments(1 + len(nodes))
     values = {"gain": card.number(given.pop("gain"))} if "gain" in given else {}
     if given:
-        card.fail(f"unknown {', '.join(given)}; an operational amplifier has a gain, infinite by default")
+        card.fail(f"unknown parameter {', '.join(given)}; an operational amplifier has gain, infinite by default")
     return _made(card, scope, nodes if len(nodes) == 4 else [*nodes, "0"], values)
 
 
@@ -263,9 +263,9 @@ def _check_control(element: Element, card: Card, by_name: Mapping[str, tuple[Ele
     for name in element.control:
         other = by_name.get(name)
         if other is None:
-            card.fail(f"there is no element {name}")
+            card.fail(f"there is no element {name}, to which {element.name} refers")
         if element.kind == "K" and other[0].kind != "L":
-            card.fail(f"{name} is not an inductor")
+            card.fail(f"{name} is not an inductor, so it cannot be coupled")
         if element.kind != "K" and other[0].kind not in CONTROLLING:
             card.fail(f"the current of {name} is not an unknown; put a voltage source of 0 V in series with it")
     if len(set(element.control)) != len(element.control):

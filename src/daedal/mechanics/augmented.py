@@ -30,7 +30,7 @@ from daedal.mechanics.constrained import (
 
 @part
 def _damped_bias(c, damping, i):
-    """bias + sum_l alpha_l g^(l): the terms besides K z_m' at acceleration level, with Baumgarte's.
+    """bias + sum_l alpha_l g^(l): the acceleration level without K z_m', including Baumgarte's terms.
 
     The polynomial of a velocity constraint is tau + alpha, where alpha is the last of the coefficients.
     """
@@ -73,8 +73,8 @@ def solve_augmented(c, damping=0):
 def accelerator(system, t, damping):
     """Kernel for accelerations and multipliers.
 
-    Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear: Newton's method on (lam,
-    w). Its matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
+    Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear; it is solved by
+    Newton's method for (lam, w). The matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
     """
     c = record_at(system, CONSTRAINED)
     status = evaluate(c, t, ACCELERATION | (LEVELS if damping != 0 else 0)) or factor_augmented(c)
@@ -108,7 +108,7 @@ def _coupled_residual(c, t, damping, u, residual):
 
 @part
 def accelerate_coupled(c, t, damping=0):
-    """Newton's method on (lam, w) with existing factors of the augmented matrix."""
+    """Solve for (lam, w) by Newton's method, with existing factors of the augmented matrix."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
     state, rows = c.state, c.rows
     u, residual, shifted = c.inner[0], c.inner[1], c.inner[2]

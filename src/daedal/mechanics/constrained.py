@@ -75,7 +75,7 @@ CONSTRAINED = Struct(
         ("t_first", FLOAT),  # start of the run for which increments are chosen
         ("t_last", FLOAT),
         ("searches", INTEGER),  # number of increment searches in this run
-        ("patience", INTEGER),  # evaluations before the next search
+        ("patience", INTEGER),  # number of evaluations before the next search is allowed
         *[(name, CALLBACK) for name in FUNCTIONS],
         ("rows", i64["n_c"]),
         ("state", f64["n_state"]),

@@ -9,8 +9,8 @@ changes, and the rounding error of g, as a fraction n of its change over L. The 
     G:  (h/L)^2 / 6 + n L/h            bias:  (s/L)^6 / 560 + 6 n (L/s)^2
 
 are minimal near h = (3 n)^{1/3} L and s = c n^{1/8} L. Quotients are compared from the smallest increment upwards until
-the first disagrees. Starting with the largest, an increment of whole periods would suggest that nothing depends on the
-coordinate.
+the first disagrees. If they were compared from the largest downwards, an increment of whole periods would suggest that
+nothing depends on the coordinate.
 """
 
 import numpy as np
@@ -22,15 +22,16 @@ from daedal.kernels.vectors import add_product, copy
 from daedal.mechanics.constrained import CONSTRAINED, fetch
 
 _EPS = float(np.finfo(float).eps)
-_RATIO = 10.0  # ratio of consecutive increments that are compared
-_LEAST = 1e-11  # first increment, as a fraction of the coordinate
+_RATIO = 10.0  # ratio of consecutive increments in a search
+_LEAST = 1e-11  # first increment of a search, as a fraction of the coordinate
 _SMALLEST = 1e-24  # lower bound of the first increment, as a fraction of the largest coordinate, or of 1
 _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # safety factor on the estimated rounding errors
 _ROUGHLY = 1e-6
-_FEATURE = 1e3  # smallest change, in rounding errors, that shows a dependence on a coordinate without influence so far
-_BISECTIONS, _RAMP = 12, 1e-2  # a first change below this fraction of the whole change is a ramp, not round-off
-_BEYOND = 1e6  # largest ratio of increments up to which a first change must continue on both sides
+_FEATURE = 1e3  # change, in rounding errors, above which a coordinate without influence so far counts as relevant
+_BISECTIONS = 12  # bisections that locate the first change of a constraint
+_RAMP = 1e-2  # a first change below this fraction of the whole change belongs to a ramp, not to round-off
+_BEYOND = 1e6  # up to this multiple of the increment, a first change must grow on both sides to count as round-off
 _LONGEST = 0.1  # largest increment, as a fraction of the coordinate or of the interval
 _ALONG = 1.36  # s = _ALONG n^{1/8} L is 1.5 % of L if n is the unit round-off
 _NOISIEST = 1e-4
@@ -38,13 +39,13 @@ _NOISIEST = 1e-4
 _DISAGREE = 1e-2  # relative difference of quotients along the line up to which their combination has seven digits
 _DISAGREE_JACOBIAN = 1e-6
 _TOO_NOISY, _EXPECTED = 1e-9, 100.0
-_NOISY_LINE = 1e-6  # largest noise (50 rounding errors) relative to the terms of G v
+_NOISY_LINE = 1e-6  # largest round-off of a quotient (50 rounding errors), relative to the terms of G v
 _FREE_SEARCHES, _EVALUATIONS_PER_SEARCH, _WAIT = 50, 20, 50
 
 
 @part
 def all_constraints(c, t, state, target):
-    """Position constraints, then velocity constraints."""
+    """Evaluate the position constraints, followed by the velocity constraints; returns a status."""
     nx = c.nx
     if c.all_g > 0:
         status = fetch(c.constraint, t, state, nx, c.all_g)
@@ -264,7 +265,7 @@ def _descend(c, t, shifted, j, kept, high, low, largest):
 
 @part
 def _both_sides(c, t, shifted, j, up, down, ahead, behind):
-    """All constraints with z_j (or t, j = nx) set to `up` and to `down`; returns a status."""
+    """Evaluate all constraints with z_j (or t, j = nx) set to `up` and to `down`; returns a status."""
     if j == c.nx:
         return all_constraints(c, up, shifted, ahead) or all_constraints(c, down, shifted, behind)
     kept = shifted[j]

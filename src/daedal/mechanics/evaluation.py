@@ -96,7 +96,7 @@ def _evaluate_holonomic(c, t, state, what):
 
 @part
 def _derivatives(c, t, state, what):
-    """G, and G v + g_t and the bias unless given; returns a status, and whether increments are doubtful.
+    """Compute G, and G v + g_t and the bias unless given; returns a status, and whether quotients disagree.
 
     For constraints independent of time, G v is the derivative along the motion, which is checked as well.
     """
@@ -126,7 +126,7 @@ def _derivatives(c, t, state, what):
 
 @part
 def _velocity_level(c, t, state):
-    """g' as the sum G v + g_t, if g_t is given or an accurate value is requested."""
+    """Compute g' as the sum G v + g_t, for which g_t is given or formed by differences; returns a status."""
     nx, rows = c.nx, c.all_g
     velocity, jacobian = c.all_velocity[:rows], c.all_jacobian
     status, partial_t = 0, c.probes[PROBES - 1, :rows]
@@ -142,7 +142,7 @@ def _velocity_level(c, t, state):
 
 @part
 def _fetch_bias(callback, t, state, n_arguments, target):
-    """The user's gamma = -bias."""
+    """Store the bias, the negative of the user's gamma; returns a status."""
     status = _fetch_into(callback, t, state, n_arguments, target)
     for i in range(target.size):
         target[i] = -target[i]
@@ -193,7 +193,7 @@ def _line_derivative(c, t, state, target):
 
 @part
 def _select(c, what):
-    """Copy the rows that are in use."""
+    """Copy the quantities `what` of the constraints in use from the arrays of all constraints."""
     nx, rows, level, bias = c.nx, c.rows, c.level, c.bias
     position, velocity = c.all_position, c.all_velocity
     all_bias, all_jacobian = c.all_bias, c.all_jacobian

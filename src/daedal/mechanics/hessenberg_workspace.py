@@ -95,7 +95,7 @@ def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
 
 
 def _not_finite(problem: HessenbergDAE, t0: float) -> str:
-    """Name of the coefficient that is not finite."""
+    """Description of the coefficient that is not finite, for the error message."""
     for name, shape in problem.shapes.items():
         if not np.all(np.isfinite(coefficient_at(name, getattr(problem, name), t0, shape))):
             return f"{name} is not finite"

@@ -26,10 +26,10 @@ DEPENDS_ON_TIME, NOT_ANALYTIC, UNEXPLAINED = HOOK_STOP + 4, HOOK_STOP + 5, HOOK_
 
 NO_CHANGES, ALL_CHANGES, CHANGES_WITH_TIME = 0, 1, 2
 
-_GROSS = 0.5  # largest deviation from the predicted change, as a fraction of its terms,
+_GROSS = 0.5  # tolerance for the deviation from the predicted change: this fraction of its terms,
 _CURVED = 0.5  # plus this fraction of h^2 g'',
 _NEGLIGIBLE = 1e-7  # plus this fraction of the terms of the constraint
-_NOT_THE_SAME = 1e-5  # largest relative difference between the complex step and differences
+_NOT_THE_SAME = 1e-5  # relative difference above which the complex step contradicts differences
 _MOST_REPETITIONS = 6
 _TIMES = 64.0  # number of times per interval at which constraints are compared, in addition to the ends of steps
 

@@ -124,7 +124,7 @@ def _project_below(p, c, t, level):
         if close or change <= _ROUNDOFF * size:
             return 0
         if change <= 1e-10 * max(size, 1.0) and change >= 0.3 * before:
-            return 0  # round-off of constraints, whose terms need not vanish with the coordinates
+            return 0  # stagnation at the round-off of constraints, which may exceed that of small coordinates
         if iteration > 0 and change * change <= _ROUNDOFF * size * before:
             return 0  # the next correction would be below round-off
         if change > 0.05 * before:

@@ -1,4 +1,4 @@
-"""All quantities of a mechanical system at one point, its constraints as functions, and functions that fail."""
+"""Evaluation of a mechanical system at one point, its constraints as functions, and diagnosis of failing functions."""
 
 from dataclasses import dataclass
 
@@ -90,7 +90,7 @@ def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, n
 
 _DEPENDENT = 1e-9  # singular value of normalised rows that counts as zero on the manifold
 _OFF, _LARGEST = 100.0, 1e-6  # increase of this threshold per distance from the manifold, and its limit
-_WEAK, _ITERATIONS = 1e-3, 8  # relative singular values ignored by projections onto the manifold; largest number
+_WEAK, _ITERATIONS = 1e-3, 8  # projections onto the manifold: relative singular values ignored; Newton steps
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def _is_symmetric(a):
 
 @part
 def _cholesky(a, smallest):
-    """a = L L^T in the lower triangle; False if a pivot is not larger than this fraction of its diagonal entry."""
+    """Factor a = L L^T in its lower triangle; False unless each pivot exceeds this fraction of its diagonal entry."""
     n = a.shape[0]
     for j in range(n):
         pivot = a[j, j]
@@ -160,7 +160,7 @@ def _is_definite_on_kernel(c):
 
 @part
 def _solve_cholesky(factor, x):
-    """x := (L L^T)^{-1} x."""
+    """Solve L L^T x = b in place, with b in `x`."""
     n = x.size
     for i in range(n):
         for k in range(i):

@@ -28,7 +28,8 @@ from daedal.mechanics.contact import without_contact
 from daedal.problems import MechanicalSystem
 
 _ROUNDOFF = float(np.finfo(float).eps)
-_OFFSETS = np.array([0.0, 0.37, -0.61])  # nearby points, since all quotients agree at a point of symmetry
+# displacements, in increments, at which quotients are compared: at a point of symmetry alone, all of them agree
+_OFFSETS = np.array([0.0, 0.37, -0.61])
 _SHARES = 10.0 ** np.arange(-9.0, -0.5, 0.5)
 _WORSE = 1e3  # multiple of the smallest disagreement above which the search ends
 
@@ -215,7 +216,7 @@ def tuning(system: MechanicalSystem, setting: EvaluationConfig) -> np.ndarray:
     return np.concatenate([numbers, _SHARE * setting.increments[0], [_SHARE * setting.time_increment]])
 
 
-_SHARE = 0.05  # fourth-order differences of slopes need smaller increments than sixth-order second differences
+_SHARE = 0.05  # increments of fourth-order differences of slopes, as a fraction of those of second differences
 
 
 def _complex_step_holds(system: MechanicalSystem, assembly, t: float, z: np.ndarray) -> bool:
@@ -344,7 +345,7 @@ _KEPT = 4  # number of idle assemblies of each kind in the pool
 
 
 class Pool:
-    """A pool of assemblies of systems that differ only in their parameters, created by ``kind(system, setting=...)``.
+    """A pool of assemblies, created by ``kind(system, setting=...)``, of systems that differ only in their parameters.
 
     No state of an earlier use survives: `adopt` resets everything that a run changes in an assembly.
     """

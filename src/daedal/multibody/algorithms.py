@@ -233,7 +233,7 @@ def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) 
 
 
 def layout_of(model: Any):
-    """A layout itself, or the layout of a model in relative coordinates."""
+    """The given layout, or the layout of the given model in relative coordinates."""
     return model if hasattr(model, "packed") else model.layout()
 
 

@@ -121,7 +121,7 @@ def frame_along(axis) -> np.ndarray:
 
 
 def positive(value: Any, what: str) -> float:
-    """A positive, finite number."""
+    """Check that a value is a positive, finite number; returns it as a float."""
     return check_positive(check_finite(value, what), what)
 
 

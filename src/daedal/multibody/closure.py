@@ -174,15 +174,15 @@ class Chains(NamedTuple):
     """An entry for each condition at each body of its chains, and the sets of coupled conditions."""
 
     first_place: np.ndarray  # (n + 1,) places at body j are first_place[j] to first_place[j + 1]
-    condition: np.ndarray  # (places,)
+    condition: np.ndarray  # (places,) index of the condition
     up: np.ndarray  # (places,) entry of the same condition at the parent, -1 at the base
-    # (n + 1,) first product of B with the conditions, one product for each place and velocity
+    # (n + 1,) index of the first product of B with the conditions at body j: one product per place and joint velocity
     first_product: np.ndarray
     side: np.ndarray  # (m, 2) entries of the two bodies of a condition, -1 for the ground
     group: np.ndarray  # (m,) the set of each condition
     within: np.ndarray  # (m,) the index of each condition in its set
     member: np.ndarray  # (m,) the conditions sorted by set
-    first_member: np.ndarray  # (sets + 1,)
+    first_member: np.ndarray  # (sets + 1,) start of each set in `member`
     first_entry: np.ndarray  # (sets + 1,) start of the matrix of each set
 
 
@@ -228,7 +228,7 @@ def chains_of(tree: BodyTree, closures: Closures) -> Chains:
 
 
 def _sets(base: np.ndarray, n: int) -> np.ndarray:
-    """An index for each set of conditions whose chains end at the same bodies of the base."""
+    """The set to which each condition belongs: chains of conditions in one set share bodies next to the ground."""
     m = base.shape[0]
     condition, side = np.nonzero(base >= 0)
     links = coo_array((np.ones(condition.size), (condition, m + base[condition, side])), shape=(m + n, m + n))

@@ -233,7 +233,8 @@ def problem_of(model: Any, system: Any, law: str, rest_speed: float) -> daedal.h
 def _with_derivatives(system):
     """The system with exact derivatives of its constraints, for guards and impacts, if it can be traced.
 
-    A system with inputs is returned unchanged: sampled inputs of a run have more numbers than its machine code reads.
+    A system with inputs is returned unchanged: its machine code would expect parameters without the sampled inputs of
+    a run.
     """
     if system.inputs is not None:
         return system
@@ -261,13 +262,13 @@ def _contact(system, part: Contact) -> daedal.hybrid.Contact:
 
 
 def _brake(system, part: JointFriction) -> daedal.hybrid.Contact:
-    """Joint friction combined with other friction or contacts: surfaces pressed together by a known force."""
+    """A contact with known normal force, as which joint friction is combined with other friction or contacts."""
     if part.torque is None or part.stribeck is not None:
         what = "a coefficient" if part.torque is None else "stribeck"
         raise InvalidProblemError(
             f"{part!r}: combined with contacts or friction at other joints, the level must be a torque or force "
-            f"that does not depend on the speed, not {what}. Remedy: torque=... and static=... alone, or "
-            "SmoothFriction"
+            f"that does not depend on the speed, not {what}. Remedy: give only torque=... and static=..., "
+            "or use SmoothFriction"
         )
     static = None if part.static is None else part.static / part.torque
     along = _along(system.layout, part.slide)
@@ -301,14 +302,14 @@ def _rough_joint(system, part: JointFriction) -> daedal.hybrid.Friction:
     if not layout.planar or not isinstance(system.model.joint(part.joint), Prismatic):
         raise InvalidProblemError(
             f"{part!r}: a coefficient needs a prismatic joint in a planar model, with a single normal force; "
-            f"'{part.joint}' is not. Remedy: torque=..."
+            f"'{part.joint}' is not. Remedy: give torque=... instead"
         )
     pressing = [i for i, name in enumerate(layout.closing_joints) if name == part.joint]
     pressing = [i for i in pressing if layout.closures.kind[i] == ALONG]
     if not pressing:
         raise InvalidProblemError(
             f"{part!r}: the normal force of joint '{part.joint}' is a multiplier only if the joint is a constraint. "
-            "Remedy: coordinates='absolute', or cut=[...] with its name"
+            f"Remedy: use coordinates='absolute', or cut this joint with cut=['{part.joint}']"
         )
     mu = cast(float, part.coefficient)
     return daedal.hybrid.Friction(

@@ -11,7 +11,7 @@ from
     \begin{pmatrix} \gamma \\ \ddot f - (c_q \dot q)_q \dot q \end{pmatrix}
 
 (Haug, *Computer Aided Kinematics and Dynamics*, 3.6). Positions are continued in time with the predictor :math:`q + h
-\dot q + h^2 \ddot q / 2`; they end at points where the matrix is singular (dead points).
+\dot q + h^2 \ddot q / 2`; the continuation ends at dead points, where the matrix is singular.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
 _NEAR = 0.05  # largest scaled correction of a predicted position; beyond it, the step is halved
-_SHARE = 0.25  # largest correction as a fraction of the step
+_SHARE = 0.25  # largest scaled correction, as a fraction of the scaled step in the coordinates
 _SHORTEST = 1e-10  # shortest step, as a fraction of the whole interval
 
 
@@ -89,7 +89,7 @@ def kinematics(model, t, driven: Mapping[str, Any], *, side, guess, cut) -> Kine
 
 
 class _Follower:
-    """Positions of a driven mechanism, continued in time."""
+    """Continuation of the positions of a driven mechanism in time."""
 
     def __init__(self, model: Any, times: np.ndarray, driven: Mapping[str, Any], cut):
         self.assembly = AssemblyProblem(model, cut, times[0])
@@ -414,4 +414,4 @@ class _Results(Results):
         return course
 
     def _check_balance(self):
-        """No check: the force of the drives is the remainder, which is included in the reactions."""
+        """Do nothing: forces of the model need not balance, since the drives exert the remaining force."""

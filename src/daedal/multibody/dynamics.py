@@ -111,7 +111,7 @@ def transmission(tree, placed, moving, accelerations, force, torque):
 @grouped
 @entry(void(BodyTree, Placement, Velocities, VECTOR, ROWS, ROWS, Sweep, VECTOR))
 def newton_euler(tree, placed, moving, accelerations, force, torque, sweep, result):
-    """Both sweeps of ``rnea``."""
+    """Run both sweeps of ``rnea``: to the tips for `sweep`, and back to the base for `result`."""
     n = tree.parent.size
     linear, angular, pull, twist = sweep
     for j in range(n):

@@ -15,7 +15,7 @@ from daedal.multibody.motion import power_of
 from daedal.multibody.spring import line
 from daedal.problems.checks import check_finite, set_checked
 
-_SPEED_AT_REST = 1e-200  # added to the argument of the root, so that the derivative of the speed exists at rest
+_SPEED_AT_REST = 1e-200  # added under the square root, so that the speed is differentiable at rest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,7 +300,7 @@ class SoftContact(Force):
     :math:`k = \tfrac43 E^* \sqrt R`); the damping is that of K. H. Hunt and F. R. E. Crossley, J. Appl. Mech. 42 (1975)
     440-445, with :math:`d \approx \tfrac32 (1 - e) / \dot\delta_0` for the restitution e at the speed of impact
     :math:`\dot\delta_0`. Friction along the plane is :math:`-\mu F\, w / \sqrt{|w|^2 + v_0^2}` with the velocity w of
-    the point against the plane: a simple tyre that locks.
+    the point relative to the plane: a simple model of a locked tyre.
 
     Parameters
     ----------

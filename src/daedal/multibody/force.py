@@ -55,12 +55,12 @@ class Force:
     driven: tuple[str, ...] = ()  # attributes that may be the name of an input
 
     def inputs(self, planar: bool) -> dict[str, Any]:
-        """The inputs that attributes name, with their defaults."""
+        """The inputs named by attributes of this force, with their default values."""
         values = {name: getattr(self, name) for name in self.driven}
         return {value: self.default_input(planar) for value in values.values() if isinstance(value, str)}
 
     def default_input(self, planar: bool) -> Any:
-        """Value of an input that is not stated: zero, as a number or a vector."""
+        """Default value of an input that the model does not list: zero, as a number or a vector."""
         return 0.0
 
     def apply(self, t, motion, loads):
@@ -90,7 +90,7 @@ def title(force: Any) -> str:
 
 
 def frame_of(given: Any, what: str) -> Frame:
-    """A frame from a frame, or from a body (at its origin)."""
+    """The given frame, or the frame at the origin of the given body."""
     if isinstance(given, Frame):
         return given
     if isinstance(given, Body):
@@ -102,12 +102,14 @@ def two_frames(force: Any, what: str) -> tuple[Frame, Frame]:
     """The ends a and b of a force between two bodies."""
     a, b = frame_of(force.a, f"a of {what}"), frame_of(force.b, f"b of {what}")
     if a.body is b.body:
-        raise InvalidProblemError(f"{what} has both ends on body '{a.body.name}', where it has no effect")
+        raise InvalidProblemError(
+            f"{what} has both ends on body '{a.body.name}', so it has no effect; connect two bodies"
+        )
     return a, b
 
 
 def joint_name(given: Any, what: str) -> str:
-    """The name of a joint from the joint or from its name."""
+    """The name of a joint, which is given as an object or by name."""
     if isinstance(given, Joint):
         return given.name
     if isinstance(given, str) and given:
@@ -116,7 +118,7 @@ def joint_name(given: Any, what: str) -> str:
 
 
 def three_numbers(values: Any, what: str) -> np.ndarray:
-    """Three finite numbers; a single number is repeated."""
+    """Convert a value to three finite numbers; a single number is repeated."""
     array = check_real(values, what, "be a number or three numbers")
     if array.ndim == 0:
         array = np.full(3, float(array))
@@ -126,7 +128,7 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 
 def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "motion")) -> Any:
-    """A finite number, the name of an input, or a function with the given arguments."""
+    """Check a value: a finite number, the name of an input, or a function with the given arguments."""
     if isinstance(value, str):
         return input_name(value, what)
     if not callable(value):
@@ -143,7 +145,7 @@ def input_name(value: str, what: str) -> str:
 
 
 def called(value: Any, what: str, motion: Any, *arguments):
-    """The value of a number, an input or a function."""
+    """Evaluate an attribute: a number, the name of an input, or a function of `arguments`."""
     if isinstance(value, str):
         return motion.input(value)
     return of_shape(value(*arguments), (), what) if callable(value) else value
@@ -156,14 +158,16 @@ def function(value: Any, what: str) -> Any:
 
 
 def vector_or_function(value: Any, what: str) -> Any:
-    """Two or three finite numbers as a vector of three, the name of an input, or a function."""
+    """Check a value: two or three finite numbers (returned as three), the name of an input, or a function."""
     if isinstance(value, str):
         return input_name(value, what)
     if callable(value):
         return value
-    numbers = check_real(value, what, "be two or three numbers or a function of (t, motion)")
+    numbers = check_real(value, what, "be two or three numbers, the name of an input or a function of (t, motion)")
     if numbers.shape not in ((2,), (3,)) or not np.all(np.isfinite(numbers)):
-        raise InvalidProblemError(f"{what} must be two or three finite numbers or a function, got {value!r}")
+        raise InvalidProblemError(
+            f"{what} must be two or three finite numbers, the name of an input or a function, got {value!r}"
+        )
     return np.append(numbers, np.zeros(3 - numbers.size))
 
 

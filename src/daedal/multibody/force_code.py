@@ -114,7 +114,7 @@ class _Element(_Local):
         self.force, self.graph, self._code = force, Graph(), code
         self._is_own = type(force).__module__.startswith(_OWN)
         functions = {name: value for name, value in vars(force).items() if callable(value)} if self._is_own else {}
-        self._given = functions if self._is_own else force  # objects that a trace must analyse
+        self._given = functions if self._is_own else force  # objects whose code and external values the trace records
         self.may_change = bool(functions) or not self._is_own
         self.targets: list[int] = []  # entries of the loads, in the order of the results
         zeros = _IN_THE_PLANE if code.layout.planar else {}
@@ -129,7 +129,7 @@ class _Element(_Local):
         self.motion = _SymbolicMotion(code.layout, symbols["q"], symbols["u"], placed, moving, states)
 
     def on_symbols_with(self, given: Any) -> Any:
-        """The force to call in a trace: `given`, or a force of this package with its user functions in `given`."""
+        """The force to call in a trace: `given`, or a force of this package whose functions are replaced by `given`."""
         if not self._is_own:
             return given
         force = object.__new__(_SYMBOLIC.of(type(self.force)))
@@ -141,7 +141,7 @@ class _Element(_Local):
         return _SymbolicLoads(self._code.layout, self._placed, (_Sums((3,)), _Sums((3,)), _Sums(())))
 
     def results(self, loads: Any, rates: Sequence[Any]) -> list[Any]:
-        """Entries `targets` of the loads; entries not yet listed are recorded."""
+        """Values of the loads and rates at the entries `targets`, to which entries not yet listed are appended."""
         n, n_v = self._code.layout.tree.parent.size, self._code.layout.n_v
         found = {3 * body + k: value for body, vector in loads.forces.items() for k, value in enumerate(vector)}
         found |= {3 * (n + body) + k: value for body, vector in loads.torques.items() for k, value in enumerate(vector)}
@@ -160,7 +160,7 @@ class _Element(_Local):
                 break
             except Untraceable:
                 if len(self.targets) == known:
-                    raise  # otherwise another branch affects further entries: repeat with these
+                    raise  # otherwise another branch affects further entries: repeat the trace with these included
         felt = [i for i, node in enumerate(made.nodes) if not self.graph.is_zero(node)]
         self.targets = [self.targets[i] for i in felt]
         return replace(made, nodes=tuple(made.nodes[i] for i in felt), shape=(len(felt),))
@@ -273,7 +273,7 @@ def _group(found: Alike, traced: Sequence[_Traced]) -> Group:
 
 
 def _arguments(trace: Traced) -> list[int]:
-    """Argument nodes that a trace reads, without time, in the order of its structure."""
+    """Argument nodes that a trace reads, except time, in the order in which its structure lists them."""
     graph = trace.graph
     read = graph.needed([*trace.nodes, trace.raises])
     return [i for i in read if graph.operations[i] == "argument" and graph.data[i][0] == ARGUMENT]

@@ -140,7 +140,7 @@ def _prescribed(model: Any) -> tuple[str, ...]:
 
 
 def _of_drives(layout: Any, n: int) -> np.ndarray:
-    """Which of n conditions prescribe a motion."""
+    """Mask of length n of the conditions that prescribe a motion."""
     sizes = [(one, one.size(layout.planar)) for one in layout.constraints]
     rolling = sum(one.velocity_size(layout.planar) for one in layout.constraints)
     flags = [isinstance(one, (Prescribed, PrescribedMotion)) for one, size in sizes for _ in range(size)]
@@ -156,8 +156,8 @@ def _of_motion(layout: Any, motion: Any) -> tuple:
         ) from None
     if q.shape[0] != layout.n_q:
         raise InvalidProblemError(
-            f"the motion has {q.shape[0]} coordinates, the model {layout.n_q}; give the coordinates used in its "
-            "solution"
+            f"the motion has {q.shape[0]} coordinates, but the model {layout.n_q}; pass the same `coordinates` and "
+            "`cut` as in its solution"
         )
     return t, q, v, a
 

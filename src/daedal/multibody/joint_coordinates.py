@@ -38,7 +38,7 @@ class JointCoordinate(NamedTuple):
     joint: Any  # the original joint
     turns: bool  # whether it is an angle instead of a displacement
     axis: int  # x, y or z of frame a; of frame b for the second angle
-    second: bool  # the second angle of a universal joint
+    second: bool  # whether it is the second angle of a universal joint
     q: int  # indices in q and in the velocities, -1 if it is not among them
     v: int
 
@@ -95,7 +95,7 @@ def _one(layout, joint, which: str, j: int | None) -> JointCoordinate:
         return unknown
     is_reversed = layout.topology.reversed[j]
     if is_reversed and not turns and (axis in (X, Y) or joint.turn == ANY_ROTATION):
-        return unknown  # the axes differ when seen from b
+        return unknown  # seen from b, the coordinate refers to other axes
     if is_reversed and joint.turn == ABOUT_Z_AND_Y:
         k = 1 - k
     q, v = int(layout.tree.first_q[j]) + k, int(layout.tree.first_v[j]) + k

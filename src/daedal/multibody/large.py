@@ -30,7 +30,7 @@ _AS_C = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_double, ctypes.c_int64)
 
 
 class _Version(NamedTuple):
-    """A machine with its forces in one fixed version."""
+    """The record of a machine for one version of the code of its forces."""
 
     code: ForceCode | None
     record: Record
@@ -137,7 +137,7 @@ class CompiledLoops(CodedFunction):
 class RecursiveCode:
     """Accelerations and projections of a large machine, with the same interface as straight-line code."""
 
-    is_recursive = True  # without matrices
+    is_recursive = True  # computes accelerations by recursion, without matrices
 
     def __init__(self, machine: LargeMachine, functions: dict[str, CompiledLoops]):
         n, n_c, n_r = machine.layout.n_q, _n_constraints(machine.layout), machine.n_states

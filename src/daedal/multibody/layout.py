@@ -206,7 +206,7 @@ class Layout:
         tree, length = self.tree, self.length
         sizes = np.ones(self.n_q)
         for j in range(tree.parent.size):
-            shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # includes the rotations
+            shifts = tree.first_v[j + 1] - tree.first_v[j] - tree.turn[j]  # `turn` is the number of rotations
             sizes[tree.first_q[j] : tree.first_q[j] + shifts] = length
         return sizes
 

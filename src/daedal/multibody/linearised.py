@@ -173,7 +173,7 @@ class _MotionPoint:
         return solution[: self.n], solution[self.n :]
 
     def second_order(self) -> Linearised:
-        """M z'' + D z' + K z = 0."""
+        """Linearise about an equilibrium: M z'' + D z' + K z = 0 in the admissible directions."""
         Z = null_space(self.K, self.scale, self.conditions.sizes(self.K.shape[0]))
         M = Z.T @ self.M @ Z
         stiffness, damping = (Z.T @ self.found.balance[:, part] @ Z for part in (slice(self.n), self._velocities))
@@ -207,7 +207,7 @@ class _MotionPoint:
         return slice(self.n, 2 * self.n)
 
     def first_order(self) -> Linearised:
-        """y' = A y for all admissible perturbations."""
+        """Linearise about any state: y' = A y for all admissible perturbations of (q, v, r)."""
         self._check_mass(*self._reduced())
         n, layout = self.n, self.start.layout
         scale = self._perturbation_scale()
@@ -234,7 +234,7 @@ class _MotionPoint:
         return np.concatenate([one, one, np.ones(self.r.size)])
 
     def _allowed(self) -> np.ndarray:
-        """The conditions on perturbations, linearised."""
+        """The linearised conditions on perturbations, as rows."""
         n, n_g = self.n, self.conditions.n_g
         allowed = np.zeros((n_g + self.K.shape[0], 2 * n + self.r.size))
         allowed[:n_g, :n] = self.K[:n_g]

@@ -59,7 +59,7 @@ from daedal.multibody.vectors import blocks, matrix, open_room, taken, vector, z
 SIGNATURE = i32(f64, i64, i64)
 """status = f(t, block, machine)."""
 NOT_HERE = 2
-"""Status of a function that requires matrices instead."""
+"""Status of a function that is unavailable by recursion, so that callers must use matrices."""
 
 
 def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
@@ -327,7 +327,7 @@ def velocity_correction(t, block, machine):
 
 @entry(SIGNATURE)
 def stage(t, block, machine):
-    """Unavailable: half-explicit stages impose constraints at another point, with a matrix unlike a machine's."""
+    """Unavailable: half-explicit stages combine M and K of different points, to which recursion does not apply."""
     return NOT_HERE
 
 

@@ -378,7 +378,7 @@ def _inputs(forces: Sequence[Force], given: Any, planar: bool) -> Inputs | None:
     for force in forces:
         for name, default in force.inputs(planar).items():
             if np.shape(named.setdefault(name, default)) != np.shape(default):
-                raise InvalidProblemError(f"{force!r}: input '{name}' is a number here and a vector elsewhere")
+                raise InvalidProblemError(f"{force!r}: input '{name}' is a number here, but a vector in another force")
     if given is None:
         return Inputs.of(named) if named else None
     stated = Inputs.of(given)
@@ -386,7 +386,7 @@ def _inputs(forces: Sequence[Force], given: Any, planar: bool) -> Inputs | None:
         for name, default in force.inputs(planar).items():
             if name not in stated:
                 raise UnknownNameError(
-                    f"{force!r} takes the input '{name}', which is not among inputs; {near_names(name, stated.names)}"
+                    f"{force!r} takes the input '{name}', which is not listed; {near_names(name, stated.names)}"
                     f"there are {', '.join(map(repr, stated.names))}"
                 )
             if isinstance(given, Mapping) and np.shape(stated[name]) != np.shape(default):

@@ -42,8 +42,8 @@ class MachineSizes(NamedTuple):
     n_q: int
     n_v: int  # velocities of joints
     m: int  # conditions of joints that close loops
-    places: int  # places of these conditions at all bodies of their chains
-    products: int  # pairs of places and velocities
+    places: int  # pairs of such a condition and a body of its chains
+    products: int  # pairs of a place and a velocity of the joint of its body
     sets: int  # sets of coupled conditions
     entries: int  # entries of the matrices of these sets
     n_norms: int  # joints with Euler parameters

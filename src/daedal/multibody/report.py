@@ -224,18 +224,19 @@ def _part(system, i: int) -> str:
 
 
 def complaint(one: WithoutInertia) -> str:
-    """Message with the defect and a remedy."""
+    """Message that describes a motion without inertia and gives a remedy."""
     bodies, joints = (listing(f"'{name}'" for name in names) for names in (one.bodies, one.joints))
     several = len(one.bodies) > 1
     which, at = f"bod{'ies' if several else 'y'} {bodies}", f"joint{'s' * (len(one.joints) > 1)} {joints}"
     if one.turning:
         return (
-            f"{which} can turn at {at} about an axis without moment of inertia; give moments of inertia (a rod: a "
-            "radius), or a joint that prevents this motion, such as Universal instead of Spherical or Cartesian "
+            f"{which} can turn at {at} about an axis without moment of inertia; give moments of inertia (for a rod, "
+            "a radius), or use a joint that prevents this motion, such as Universal instead of Spherical or Cartesian "
             "instead of Free"
         )
     have = "have" if several else "has"
-    return f"{which} {have} no mass and can move at {at}; give a mass and moments of inertia, or Fixed(...) to a body"
+    remedy = "give a mass and moments of inertia, or use Fixed(...) instead"
+    return f"{which} {have} no mass and can move at {at}; {remedy}"
 
 
 def check_inertia(model: Any, system):
@@ -269,14 +270,14 @@ _PACE = 0.05  # speed of motion along the kernel of the constraints
 
 
 class ScaledConditions:
-    """The conditions of a model at t = 0, each divided by the largest norm of its gradient."""
+    """The conditions of a model at t = 0, each divided by its largest gradient norm in the configurations visited."""
 
     def __init__(self, conditions: Conditions):
         self._conditions, self.n_g = conditions, conditions.n_g
         self._norms = np.zeros((conditions.n_g + conditions.n_hat, 1))
 
     def look(self, q: np.ndarray):
-        """Update the norms at a configuration."""
+        """Update the largest gradient norms with those at a configuration."""
         rows = self._conditions.jacobian(0.0, q)
         self._norms = np.maximum(self._norms, np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -309,7 +310,7 @@ class Configuration:
     gap : float
         Gap of the loops.
     rows : numpy.ndarray
-        The Jacobian of all constraints, each row divided by its norm elsewhere.
+        The Jacobian of all constraints, each row divided by its largest norm in the configurations visited.
     rank : RankDecision
         Its rank.
     regular : bool

@@ -93,7 +93,7 @@ def _energies(results: Any) -> RecordedEnergy | None:
 
 
 def without_functions(model: Any, layout: Layout) -> tuple[Any, Layout]:
-    """A model and a layout that can be stored: forces and constraints that cannot be are replaced by their names."""
+    """A model and a layout that can be stored; placeholders replace forces and constraints that cannot be pickled."""
     kept = copy(model)
     kept.forces = tuple(force if _can_be_stored(force) else ForceLeftBehind.of(force) for force in model.forces)
     kept.constraints = tuple(_kept(constraint, layout.planar) for constraint in model.constraints)
@@ -123,7 +123,7 @@ def _refuse(what: str):
 
 @dataclass(frozen=True, eq=False)
 class ForceLeftBehind(Force):
-    """Name of a force that could not be stored."""
+    """Placeholder for a force that could not be stored; raises an error if it is evaluated."""
 
     name: str
     frames: tuple[Frame, ...]
@@ -143,7 +143,7 @@ class ForceLeftBehind(Force):
 
 @dataclass(frozen=True, eq=False)
 class ConstraintLeftBehind(Constraint):
-    """Name and size of a constraint that could not be stored."""
+    """Placeholder for a constraint that could not be stored, with its size; raises an error if it is evaluated."""
 
     name: str
     frames: tuple[Frame, ...]
@@ -297,7 +297,7 @@ class Results:
 
     @property
     def output_times(self) -> np.ndarray | None:
-        """Times at which the motion is known, if only single times; otherwise None."""
+        """The times at which the motion is known; None if it is known at all times of an interval."""
         return self._solution.t if self._solution.ends is None else None
 
     @property

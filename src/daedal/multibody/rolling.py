@@ -193,7 +193,7 @@ class _InPlane(OnPlane):
     def residual(self, t, motion):
         """Height minus the radius; distance minus radius times angle and offset."""
         d = motion.position(self.wheel) - motion.position(self.plane)
-        way = -_dot(motion.rotation(self.plane)[:, 0], d)  # along normal x z
+        way = -_dot(motion.rotation(self.plane)[:, 0], d)  # displacement along the direction normal x z
         return (self._height(motion) - self.radius, way + self.radius * motion.turn(self.name) - self.offset)
 
 

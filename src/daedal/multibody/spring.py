@@ -17,7 +17,7 @@ from daedal.problems.checks import check_finite, check_real, set_checked
 
 
 def law_of(given: Any, what: str) -> float | Table | Callable[[Any], Any]:
-    """A characteristic: a factor, a table from pairs (x, force), or a function of x."""
+    """Convert a value to a characteristic: a factor, a table from pairs (x, force), or a function of x."""
     if isinstance(given, Table) or callable(given):
         return given
     if isinstance(given, (list, tuple, np.ndarray)):

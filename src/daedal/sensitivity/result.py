@@ -62,7 +62,7 @@ class FirstOrderSensitivities:
     def all_at(self, times: np.ndarray, *, derivative: bool = False) -> np.ndarray:
         """All blocks (m, n, len(times)) from the dense output."""
         if self.dense is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise InvalidProblemError("the solution has no dense output; call solve with dense_output=True")
         low, high = self.dense.interval
         slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
         if not np.all((times >= low - slack) & (times <= high + slack)):
@@ -143,7 +143,7 @@ class MechanicalSensitivities:
 
     def _between(self, times: np.ndarray) -> list[MechanicalSensitivity]:
         if self.dense is None:
-            raise InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+            raise InvalidProblemError("the solution has no dense output; call solve with dense_output=True")
         return self._completed(times, self._solution.states(times), self.dense.evaluate(times)[0].T)
 
     def _completed(self, times: np.ndarray, states: np.ndarray, raw: np.ndarray) -> list[MechanicalSensitivity]:

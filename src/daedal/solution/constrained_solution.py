@@ -44,14 +44,14 @@ class ConstrainedSolution(Solution):
 
     @classmethod
     def stored(cls, **fields) -> Any:
-        """A solution from its fields, without functions."""
+        """Create a solution from stored fields, without the functions of the system."""
         solution = cls.__new__(cls)
         solution.__dict__ |= {"_system": None, "_evaluator": None, "_output": None, "machine": None}
         solution.__dict__ |= {"n_differential": None} | fields
         return solution
 
     def assembled(self):
-        """Context with the system ready for evaluation, for exclusive use: ``with sol.assembled() as assembly``."""
+        """Context manager for exclusive use of the system: ``with sol.assembled() as assembly``."""
         return self._evaluator.lend()
 
     def as_stated(self, system):
@@ -67,11 +67,11 @@ class ConstrainedSolution(Solution):
 
     @property
     def evaluator(self):
-        """Source of the system, ready for evaluation; None for a stored solution."""
+        """Pool from which :meth:`assembled` borrows the system; None for a stored solution."""
         return self._evaluator
 
     def evaluate_with(self, evaluator):
-        """Evaluate the system through `evaluator` from now on."""
+        """Replace the pool from which :meth:`assembled` borrows the system."""
         self._evaluator = evaluator
 
     @property
@@ -90,7 +90,7 @@ class ConstrainedSolution(Solution):
         return self._output.states
 
     def drift_at(self, t: float, y: np.ndarray) -> dict[str, float] | None:
-        """Residuals of the constraints in one state, by level; None for a stored solution."""
+        """Largest constraint residuals of the state `y` at time `t`, by level; None for a stored solution."""
         if self._evaluator is None:
             return None
         with self.assembled() as assembly:
@@ -169,7 +169,7 @@ class ConstrainedSolution(Solution):
             self.__dict__.pop(name, None)
 
     def _stored_blocks(self, times: np.ndarray) -> list[np.ndarray]:
-        """The contents of dense output."""
+        """The blocks of rows from which the dense output of a stored solution is fitted, at the given times."""
         raise NotImplementedError
 
     def pieces(self, blocks: Callable[[np.ndarray], list[np.ndarray]]) -> Pieces:

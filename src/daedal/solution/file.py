@@ -140,13 +140,13 @@ def _checked_path(path: str | Path) -> Path:
 
 
 class AnySolution(Format):
-    """A solution of one of several classes, contained in another."""
+    """A solution nested in another one; its class must be one of those given."""
 
     def __init__(self, *classes: str):
         self._classes = classes
 
     def encode(self, value, path: str, arrays: Arrays):
-        """The class of a solution and its fields."""
+        """The class name and the fields of a solution, as plain data."""
         name = type(value).__name__
         return {"class": name, "solution": layout_of(name).encode(value, f"{path}/solution", arrays)}
 
@@ -159,10 +159,13 @@ class AnySolution(Format):
 
 HEADER = "header.json"
 _TYPES = ("f8", "i8")
-_LONGEST_HEADER = 1000  # number of bytes in the header of one array
-_ENTRIES = 100_000  # number of members of an archive
+_LONGEST_HEADER = 1000  # largest number of bytes in the header of one array
+_ENTRIES = 100_000  # largest number of members of an archive
 _DAMAGE = (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, OverflowError, RuntimeError, struct.error)
-"""Exceptions of zipfile and json; RecursionError and NotImplementedError are subclasses of RuntimeError."""
+"""Exceptions that zipfile and json raise for damaged files.
+
+RecursionError and NotImplementedError are subclasses of RuntimeError.
+"""
 
 
 class ArraysToWrite(Arrays):
@@ -174,7 +177,7 @@ class ArraysToWrite(Arrays):
         self._lengths = dict.fromkeys(_TYPES, 0)
 
     def put(self, path, array):
-        """Add an array: a separate member for the solution itself, concatenated for its components."""
+        """Add an array: those of the solution itself become separate members, those of its components are joined."""
         kind = array.dtype.str[1:]
         if "/" not in path:
             self.own[path] = array
@@ -206,7 +209,7 @@ class ArraysRead(Arrays):
         raise NotImplementedError
 
     def get(self, path, data):
-        """A member named by its path, or a slice of the concatenated arrays."""
+        """Read an array: the member with the name `path`, or a slice of the joined arrays."""
         expect(isinstance(data, dict), path, "is not an array")
         if set(data) == {"member"}:
             expect(data["member"] == path and path in self._members, path, "is missing")
@@ -241,7 +244,7 @@ def write(path: Path, header: Mapping[str, Any], members: Mapping[str, np.ndarra
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """A member without a modification time, so that equal solutions give identical files."""
+    """Entry of a member in the archive, without a modification time, so that equal solutions give identical files."""
     return zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
 
 
@@ -266,7 +269,7 @@ def _contents(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
     entries = archive.infolist()
     listed = [entry.filename for entry in entries]
     expect(HEADER in listed, "", "is missing: Daedal did not write this file")
-    expect(len(set(listed)) == len(listed) <= _ENTRIES, "", "has members of the same name")
+    expect(len(set(listed)) == len(listed) <= _ENTRIES, "", "has members of the same name, or too many members")
     for entry in entries:
         plain = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
         expect(plain and not entry.flag_bits & 1, entry.filename, "is compressed; Daedal files are not")
@@ -294,7 +297,8 @@ def _array(name: str, content: bytes) -> np.ndarray:
     except Exception as error:  # exceptions of the tokenizer and the types that NumPy's reader propagates
         raise InvalidFileError(f"{name} is not a NumPy array ({error})") from error
     expect(dtype.str[1:] in _TYPES and dtype.names is None, name, f"holds {dtype}, not plain numbers")
-    expect(not is_fortran and len(shape) <= 4 and all(_is_size(k) for k in shape), name, f"has the shape {shape}")
+    right = not is_fortran and len(shape) <= 4 and all(_is_size(k) for k in shape)
+    expect(right, name, f"has the unsupported shape {shape}")
     rest = content[file.tell() :]
     expect(prod(shape) * dtype.itemsize == len(rest), name, f"does not match its shape {shape}")
     return np.frombuffer(rest, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))

@@ -364,7 +364,7 @@ MACHINE = RecordFormat(
 
 
 def wrong_times(machine: RecordedMachine | None, points: int) -> str | None:
-    """Check that a machine was recorded at the points of its solution."""
+    """Error message if a machine was not recorded at the points of its solution, otherwise None."""
     if machine is None:
         return None
     parts: list[Any] = [*machine.bodies.values(), *machine.joints.values(), *machine.forces.values()]

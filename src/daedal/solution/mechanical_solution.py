@@ -45,7 +45,7 @@ class StateNames:
         return tuple(f"{x}''" if v == f"{x}'" else f"a[{i}]" for i, (x, v) in enumerate(pairs))
 
     def quantities(self, part: Callable[[str], np.ndarray]) -> list[Quantity]:
-        """Find a named quantity among the components of a state or solution."""
+        """Groups of named quantities; ``part(kind)`` returns the array of a state or solution, such as "q" or "lam"."""
         n = self.n_q
         positions = self.names[:n]
         algebraic = tuple(f"w[{i}]" for i in range(self.n_w))

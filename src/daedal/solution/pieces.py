@@ -17,7 +17,7 @@ _BETWEEN = np.array([-0.97, -0.31, 0.53])  # test points in [-1, 1]
 
 @dataclass(frozen=True)
 class Pieces:
-    """Blocks of rows as polynomials on the steps of a run, by their values at Chebyshev points of the first kind.
+    """Blocks of rows as polynomials on the steps of a run, stored as values at Chebyshev points of the first kind.
 
     The barycentric formula is that of Berrut and Trefethen, SIAM Review 46 (2004), (4.2) and (5.3). No node lies at the
     end of a step, so functions may be discontinuous between steps.
@@ -70,7 +70,7 @@ def _points(degree: int) -> np.ndarray:
 
 
 def _within(begin: np.ndarray, end: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points of [-1, 1] mapped to intervals, one row for each."""
+    """Points of [-1, 1] mapped to several intervals, one row for each interval."""
     return 0.5 * (begin + end)[:, None] + 0.5 * (end - begin)[:, None] * points
 
 

@@ -104,15 +104,18 @@ class NamedValues(np.ndarray):
 
 def no_dense_output() -> InvalidProblemError:
     """Error for times between the output points of a solution without dense output."""
-    return InvalidProblemError("no dense output was kept; call solve with dense_output=True")
+    return InvalidProblemError("the solution has no dense output; call solve with dense_output=True")
 
 
 def check_within(times: np.ndarray, interval: tuple[float, float]) -> None:
     """Check that times lie in the interval of a solution, given with the smaller end first."""
     low, high = interval
     slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
-    if not np.all((times >= low - slack) & (times <= high + slack)):
-        raise InvalidProblemError(f"t must lie in the integrated interval [{low}, {high}]")
+    inside = (times >= low - slack) & (times <= high + slack)
+    if not np.all(inside):
+        raise InvalidProblemError(
+            f"t must lie in the integrated interval [{low}, {high}], got {np.asarray(times)[~inside][0]}"
+        )
 
 
 class Tabulated:
@@ -260,7 +263,7 @@ class Tabulated:
         return further | columns_of(self.quantities(t), columns)
 
     def _further_columns(self, t: Any) -> dict[str, Any]:
-        """Non-numeric columns."""
+        """Columns of the table that are not numeric; none by default."""
         return {}
 
     def _times(self, t: Any) -> np.ndarray:

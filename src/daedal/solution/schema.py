@@ -212,7 +212,7 @@ class MappingOf(Format):
 class RecordFormat(Format):
     """An object of a known class, by its fields; ``check(fields)`` returns an error message or None.
 
-    Fields that are `newer` than the format have defaults in the class.
+    Fields in `newer` may be missing from older files; the class then provides their defaults.
     """
 
     fields: Mapping[str, Format]
@@ -222,12 +222,12 @@ class RecordFormat(Format):
     newer: frozenset[str] = frozenset()
 
     def encode(self, value, path, arrays):
-        """The fields as plain data."""
+        """The fields of the object as plain data, by name."""
         given = {name: getattr(value, name) for name in self.fields} if self.take is None else self.take(value)
         return {name: kind.encode(given[name], _joined(path, name), arrays) for name, kind in self.fields.items()}
 
     def decode(self, data, path, arrays, sizes):
-        """Restore the object, which has separate named sizes."""
+        """Restore the object; named sizes of its fields are independent of those in `sizes`."""
         expect(isinstance(data, dict), path, "is not a mapping")
         missing, further = set(self.fields) - set(data), set(data) - set(self.fields)
         expect(missing <= self.newer, path, f"lacks {', '.join(sorted(missing))}")

@@ -44,7 +44,7 @@ _HISTORY = RecordFormat(
 
 
 def _wrong_dense(given: dict[str, Any]) -> str | None:
-    """Inconsistency of polynomials in Newton form, if any; kernels/interpolation.py documents the format."""
+    """Error message for inconsistent polynomials in Newton form, or None; kernels/interpolation.py has the format."""
     ends, orders, starts, psi = (given[name] for name in ("ends", "orders", "starts", "psi"))
     if not ends.size or not finite([ends, np.array(given["t0"])]):
         return "has no steps, or times that are not finite"
@@ -76,7 +76,7 @@ DENSE = RecordFormat(
 def _wrong_pieces(given: dict[str, Any]) -> str | None:
     ends, sizes, values = given["ends"], given["sizes"], given["values"]
     if ends.size < 2 or not finite([ends]) or np.any(np.diff(ends) <= 0.0):
-        return "has steps that are not in order"
+        return "has steps that do not increase"
     if values.shape[1] != ends.size - 1 or not values.shape[2] or sizes.min(initial=0) < 0:
         return "has polynomials that are inconsistent with its steps"
     return None if sizes.sum() == values.shape[0] else "has blocks that are inconsistent with its rows"
@@ -129,13 +129,13 @@ COMMON: dict[str, Format] = {
 
 
 def wrong_sizes(given: dict[str, Any]) -> str | None:
-    """Return an inconsistency between the fields of a solution, if any."""
+    """Error message for inconsistent fields of a solution, or None."""
     n, dense = len(given["names"]), given["dense"]
     if dense is not None and dense.coefficients.shape[1] != n:
-        return f"has dense output of {dense.coefficients.shape[1]} variables, and {n} names"
+        return f"has dense output of {dense.coefficients.shape[1]} variables, but {n} names"
     first = given.get("n_differential")
     if first is not None and first > n:
-        return f"has {first} differential variables of {n}"
+        return f"has {first} differential variables, but only {n} variables"
     if any(event.index >= len(given["event_names"]) for event in given["events"] if event.kind == "event"):
         return "has events of unnamed functions"
     return None
@@ -179,7 +179,7 @@ _SECOND_ORDER = {k: v for k, v in _FIRST_ORDER.items() if k not in ("n_different
 def _wrong_second_order(given: dict[str, Any]) -> str | None:
     order, source = given["order"], given["source"]
     if np.any((order < 0) | (order > 2)) or np.any((source < 0) | (source >= 2 * order.size)):
-        return "has variables of an order that does not exist"
+        return "has variables of an invalid order; orders are 0, 1 and 2"
     return wrong_sizes(given)
 
 
@@ -230,7 +230,7 @@ def _of_constrained(solution: Any, wanted: dict[str, Format]) -> dict[str, Any]:
 
 def _wrong_constrained(given: dict[str, Any]) -> str | None:
     if given["drifts"] is not None and given["drifts"].shape[0] not in (1, 2):
-        return "has a drift of a level that does not exist"
+        return "has drift on an invalid number of constraint levels"
     if (given["dense"] is None) != (given["stored"] is None):
         return "has incomplete dense output"
     if given["raw"] is not None and len(given["raw"].names) != given["raw"].y.shape[0]:
@@ -241,7 +241,7 @@ def _wrong_constrained(given: dict[str, Any]) -> str | None:
 def _wrong_mechanical(given: dict[str, Any]) -> str | None:
     n, n_q = len(given["names"]), given["n_q"]
     if n < 2 * n_q or given["rate"].shape[0] != n - 2 * n_q:
-        return f"has {n_q} coordinates, and {n} names"
+        return f"has {n_q} coordinates, but {n} names"
     n_lambda = len(given["constraints"])
     if given["stored"] is not None and given["stored"].sizes.tolist() != [
         n,

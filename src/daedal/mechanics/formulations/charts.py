@@ -203,7 +203,7 @@ def chart_hook(record, t, h, y):
     condition = _conditioning(chart, c)
     if chart.condition == 0.0:
         chart.condition = condition
-    # inverse cosine of the angle between the manifold and the chart
+    # reciprocal of the cosine of the angle between the manifold and the chart
     turned = np.sqrt(max(condition**2 - chart.condition**2, 0.0) + 1.0)
     return HOOK_STOP if turned > chart.limit else HOOK_DONE
 

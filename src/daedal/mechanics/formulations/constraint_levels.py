@@ -163,7 +163,7 @@ class Baumgarte(Formulation):
 class Index1(Formulation):
     """The constraint at acceleration level: an ordinary differential equation whose positions and velocities drift.
 
-    The drift of the position grows linearly for an error in the velocity (Ascher and Petzold section 3.1).
+    An error in the velocity lets the position drift linearly (Ascher and Petzold section 3.1).
 
     Examples
     --------

@@ -104,7 +104,7 @@ def refuse_singular_mass(words: str, remedy: str, assembly, start: ConsistentSta
 
 
 def _unit_vectors(assembly, start: ConsistentStart) -> np.ndarray:
-    """Unit vectors along the coordinates for which the constraints are best solved."""
+    """Unit vectors along the coordinates for which the constraints are best conditioned, as columns of D."""
     from scipy.linalg import qr
 
     values = assembly.evaluate(start.t, start.z, start.r, start.w, start.lam)
@@ -116,7 +116,7 @@ def _unit_vectors(assembly, start: ConsistentStart) -> np.ndarray:
 
 
 def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes of the multipliers, and their sizes for a unit motion, independent of the scaling of the constraints.
+    """Sizes of the multipliers, and their sizes per unit of acceleration or velocity, for any scaling of constraints.
 
     lam_i balances forces of the size of M a, along G_i^T; mu_i changes velocities (or accelerations), along D_i. mu
     vanishes for the exact solution and acts through h mu, so its size is assumed to be ten times as large.
@@ -144,7 +144,7 @@ def multiplier_sizes(assembly, start: ConsistentStart, shape: Shape) -> tuple[np
 
 
 def _typical(assembly, values, projection: Any) -> np.ndarray:
-    """D for the estimate of sizes."""
+    """The matrix D, or an approximation, from which sizes of multipliers are estimated."""
     jacobian = values["jacobian"]
     kind = kind_of(projection)
     if kind == THROUGH_MASS:
@@ -186,7 +186,7 @@ class DenseReduction(Reformulation):
 
     @property
     def pack(self):
-        """Unknowns for consistent values; the primitives psi of multipliers have no size."""
+        """Function that computes unknowns from consistent values; None for primitives psi of multipliers."""
         return None if self.shape.lowered else self.unknowns
 
     @property
@@ -244,7 +244,7 @@ class DenseReduction(Reformulation):
         return self.native(form_rate)
 
     def make_record(self):
-        """The FORM record."""
+        """Create the FORM record."""
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
         from daedal.mechanics.formulations.residuals import FORM

@@ -67,11 +67,11 @@ class Shape:
     lowered : bool
         Whether multipliers are derivatives of unknowns, lam = psi'.
     projection : str, matrix or function
-        D.
+        D, the directions along which the lower multipliers correct the solution.
     variant : int
         PLAIN, or the exception of an individual formulation.
     classes : tuple of int, optional
-        Index classes of :math:`z_1, \dots, z_m` and of the multipliers, where they exceed 2.
+        Index classes of :math:`z_1, \dots, z_m` and of the multipliers, for formulations of an index above 2.
     small_times : (float, float)
         epsilon and mu of the regularisations; their sign depends on the direction of time.
     compliance : float

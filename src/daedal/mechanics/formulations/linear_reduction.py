@@ -130,7 +130,7 @@ def stabilised_start(problem: LinearDAE, t0: float, initial) -> tuple[np.ndarray
         y = check_vector(y0, n_y, "y0", names=labels[n_x:])
     elif np.linalg.matrix_rank(d) == n_y:
         y = np.linalg.solve(d, -(c @ x + q))
-    else:  # rows of the derivative, multiplied such that D y' vanishes
+    else:  # combinations of the differentiated constraints that do not contain D y'
         u, s, _ = np.linalg.svd(d)
         free = u[:, np.sum(s > _SINGULAR * max(s[0], 1e-300)) :].T
         rows = np.vstack([d, free @ (c @ b + d_rate)])

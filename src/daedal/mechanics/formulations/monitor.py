@@ -3,8 +3,8 @@ r"""Monitoring of the constraints after every accepted step.
 The rows of K are orthonormalised. Nearly dependent rows announce a singular configuration; a sign change of det(K_n
 Q_{n-1}^T), with the basis Q of the previous step, shows that one was passed. The sign does not change if the rank drops
 by two. Near such a point the branches of the motion are so close that errors can lead from one to another. Error
-control resolves this corner with tiny steps in which the velocities change faster than before. Such changes are
-accumulated while rows are nearly dependent.
+control resolves the corner between two branches with tiny steps, in which the velocities change faster than before.
+Such changes are accumulated while rows are nearly dependent.
 
 For forms that impose constraints through :math:`B = M^{-1} G^T` the amplification
 
@@ -29,14 +29,15 @@ from daedal.mechanics.augmented import factor_augmented
 from daedal.mechanics.constrained import CONSTRAINED, JACOBIAN, MASS, evaluate, load_start, load_state
 
 PASSED_SINGULAR, NEARLY_SINGULAR, AMPLIFYING = HOOK_STOP + 1, HOOK_STOP + 2, HOOK_STOP + 3
-TURNED_ASIDE = HOOK_STOP + 7  # codes in between belong to the inspection
+TURNED_ASIDE = HOOK_STOP + 7  # the codes from HOOK_STOP + 4 to + 6 belong to inspection.py
 
 VANISHING = 1e-7  # fraction of its usual norm below which a row counts as zero
 KEPT = 0.7  # fraction of a row above which no second orthogonalisation is needed (Kahan, Parlett)
 LEAST_COSINE = 0.2  # exceeded in steps in which the constraints rotate by less than about a radian
 LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squared distances of bases, for one row and for all, that guarantee a cosine > 0.2
 NEAR = 0.05  # fraction of the largest independence of the rows below which branches may meet
-SHARP, CORNER = 30.0, 0.3  # rates of velocities in units of the usual ones; change of a velocity relative to its size
+SHARP = 30.0  # multiple of the usual rate of the velocities above which their changes are accumulated
+CORNER = 0.3  # accumulated change of a velocity, relative to its size, above which the motion has passed a corner
 _LARGEST_AMPLIFICATION, _STEPS_OF_AMPLIFICATION = 1.05, 5
 
 MONITOR = Struct(
@@ -64,8 +65,8 @@ MONITOR = Struct(
         ("velocity", f64["system.nx"]),  # velocity at the previous step
         ("speeds", f64["system.nx"]),  # largest absolute values of its components so far
         ("largest_independence", FLOAT),
-        ("usual_rate", FLOAT),  # fastest change of velocities, relative to these speeds, while rows were independent
-        ("corner", FLOAT),  # accumulated faster changes while rows were nearly dependent
+        ("usual_rate", FLOAT),  # fastest change of velocities, relative to `speeds`, while rows were independent
+        ("corner", FLOAT),  # accumulated changes faster than SHARP while rows were nearly dependent
     ],
 )
 

@@ -261,7 +261,7 @@ def _check(title: str, shape: Shape):
     if not shape.by_levels:
         raise InvalidProblemError(f"{title} has no sparse form; formulations for sparse matrices: {_KNOWN}")
     if shape.low and not shape.along_gradients:
-        raise InvalidProblemError("GGL has a sparse form with projection='GT' only: others would fill G")
+        raise InvalidProblemError("GGL has a sparse form with projection='GT' only; another D would not be sparse")
 
 
 class SparseReduction(Reformulation):
@@ -300,7 +300,7 @@ class SparseReduction(Reformulation):
     pack = None
 
     def _hand_over(self, usual_norms: Any) -> None:
-        """No data depend on the start."""
+        """Do nothing: sparse matrices need no data of the start."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ class SecondOrderReduction(Reformulation):
         return NativeMatrix(second_order_jacobian, self.record, bridge, self._n_x, keep=self.assembly)
 
     def make_record(self):
-        """The SECOND_ORDER_FORM record."""
+        """Create the SECOND_ORDER_FORM record."""
         from daedal.kernels.records import Record
         from daedal.mechanics.formulations.second_order_residuals import SECOND_ORDER_FORM
 

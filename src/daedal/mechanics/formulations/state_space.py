@@ -142,7 +142,7 @@ class ChartReduction(Reformulation):
             self._own_hook = chart_hook, self.record
 
     def make_record(self):
-        """The CHART record."""
+        """Create the CHART record."""
         from daedal.kernels.dense import dense_lu
         from daedal.kernels.records import Record
         from daedal.mechanics.formulations.charts import CHART
@@ -286,8 +286,8 @@ class EssentialODE(Formulation):
 
     Notes
     -----
-    How well it can be integrated depends on R: u may vary much faster than x. For a nonlinear mechanism R changes with
-    the state; it is then kept constant on charts, at whose start :math:`R B = 0` holds.
+    How well it can be integrated depends on R: the :math:`w_j` may vary much faster than x. For a nonlinear mechanism
+    R changes with the state; it is then constant on each chart, with :math:`R B = 0` at its start.
 
     Examples
     --------
@@ -443,7 +443,7 @@ class LinearReduction(Reformulation):
         self._own_hook = linear_hook, self.record
 
     def make_record(self):
-        """The LINEAR_ODE record."""
+        """Create the LINEAR_ODE record."""
         from daedal.kernels.records import Record
         from daedal.mechanics.formulations.charts import LINEAR_ODE
 

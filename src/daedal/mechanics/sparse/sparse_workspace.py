@@ -23,7 +23,7 @@ from daedal.problems.compile import last_argument
 
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _MAX_ITERATIONS = 60
-_CONTRACTION = 0.2  # slower chord iterations trigger a new factorisation
+_CONTRACTION = 0.2  # ratio of successive chord corrections above which the matrix is factored again
 _UNSUPPORTED = {
     "velocity_constraint": "velocity constraints",
     "state_rate": "first-order states r",
@@ -42,7 +42,7 @@ def is_sparse(system, t: float, initial) -> bool:
     try:
         q = np.array(initial[0] if q is None else q, dtype=float)
     except (TypeError, ValueError, IndexError, KeyError):
-        return False  # rejected elsewhere with a better message
+        return False  # rejected later, with a message that names the argument
     if q.shape != (system.n_q,):
         return False
     return any(_yields_sparse(f, t, q, system.params) for f in (system.constraint_jacobian, system.mass))
@@ -50,7 +50,7 @@ def is_sparse(system, t: float, initial) -> bool:
 
 def _yields_sparse(function, t: float, q: np.ndarray, params) -> bool:
     if not callable(function) or is_compiled(function) or getattr(function, "is_derivative", False):
-        return False  # Daedal's machine code writes dense matrices
+        return False  # compiled functions return dense matrices
     try:
         return hasattr(function(t, q.copy(), *last_argument(function, params)), "tocsr")
     except Exception:  # the dense path raises a more detailed error
