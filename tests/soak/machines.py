@@ -216,6 +216,15 @@ def balanced(model, system, q, v):
     return np.linalg.lstsq(matrix, np.concatenate([f, bias]), rcond=1e-11)[0][:n]
 
 
+def redundant(model, system, q) -> bool:
+    """Whether conditions of the loops depend on each other."""
+    if not system.n_constraints:
+        return False
+    K = np.asarray(model.conditions(system.layout).jacobian(0.0, q))
+    norms = np.linalg.norm(K, axis=1)
+    return bool(np.min(norms) <= 1e-9) or np.linalg.matrix_rank(K / norms[:, None], 1e-8) < len(K)
+
+
 def relative(found, expected):
     size = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
     return float(np.max(np.abs(np.asarray(found) - expected), initial=0.0)) / size
@@ -254,7 +263,7 @@ def _checked(machine: RandomMachine, seed: int, runs: bool) -> dict[str, float]:
         relative(machine.body_accelerations(start, balanced(model, system, start.q, start.v)), expected) / allowed
     )
     code = system.straight_line
-    if code is not None:
+    if code is not None and not redundant(model, system, start.q):  # runs use it with independent conditions only
         status, values = code.function("accelerations").evaluate(0.0, start.q, start.v)
         if status == 0:
             errors["elimination"] = relative(machine.body_accelerations(start, values[:n]), expected) / allowed
