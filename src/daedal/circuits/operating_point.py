@@ -91,7 +91,7 @@ def state_at_rest(
 
 
 def _completed(equations: CircuitEquations, search: _PointSearch, levels: Mapping[str, float]) -> np.ndarray:
-    """Unknowns in any form, from node voltages and the currents of sources and inductors."""
+    """All unknowns of a form, computed from node voltages and the currents of sources and inductors."""
     known = {f"i({name})": level for name, level in levels.items()}
     known |= dict(zip(search.equations.names, search.result()))
     x = np.array([known.get(name, 0.0) for name in equations.names])

@@ -27,7 +27,7 @@ class Analyses:
     _equations: dict[Layout, MotionEquations]
 
     def conditions(self, layout: Layout) -> Conditions:
-        """The constraints of the model in the coordinates of a layout, with their derivatives."""
+        """The constraints of the model with their derivatives, in the coordinates of a layout."""
         from daedal.multibody.multibody_system import Conditions
 
         if layout not in self._conditions:

@@ -290,7 +290,7 @@ class AssemblyProblem:
         )
 
     def _gaps(self, q: np.ndarray) -> list[str]:
-        """Description of the joints that stay open, worst first."""
+        """Descriptions of the joints that stay open, with the largest gap first."""
         states = states_of(self.layout, q, np.zeros(q.size))
         found = []
         for joint in self.layout.topology.cut:
@@ -367,7 +367,7 @@ def nearest_zero(residual: Conditions, jacobian: Conditions, x: np.ndarray) -> C
             break
         s, along = np.where(s > _RANK * largest, s, 0.0), U.T @ r
         if np.linalg.norm(s * along) <= 1e-13 * largest * size and size > CLOSED:
-            break  # the gradient of the sum of squares vanishes
+            break  # stationary point: the gradient of the sum of squares vanishes
         moved = None
         for _ in range(12):
             share = np.divide(s, s**2 + damping, out=np.zeros_like(s), where=s > 0.0)

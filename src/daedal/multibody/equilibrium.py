@@ -221,7 +221,7 @@ class _BalanceSearch:
         return H + self.measures.curvature(q, lam[self.n_lambda :])
 
     def _size(self, q: np.ndarray, f: np.ndarray, lam: np.ndarray, H: np.ndarray) -> float:
-        """Scale with which the remaining force is compared: weights and stiffness of the machine."""
+        """Scale of forces with which the remaining force is compared, from weights and stiffness of the machine."""
         K = self._conditions_at(q)
         tree = self.layout.tree
         weight = float(np.sum(tree.mass) * np.linalg.norm(tree.gravity)) * self.assembly.length
@@ -246,7 +246,7 @@ class _BalanceSearch:
         return found.x * scale, found.size <= 1e-9 * max(1.0, self.assembly.length)
 
     def holding(self, lam: np.ndarray) -> dict[str, np.ndarray]:
-        """Forces on the second bodies of the held joints."""
+        """Forces required to hold joints at given values, on their second bodies."""
         forces = -lam[self.n_lambda :]
         ends = np.cumsum(list(self.measures.sizes.values()))
         return {key: forces[end - n : end] for (key, n), end in zip(self.measures.sizes.items(), ends)}

@@ -152,7 +152,7 @@ class _Element(_Local):
         return [found.get(target, 0.0) for target in self.targets]
 
     def traced(self) -> Traced:
-        """All results of the force that do not vanish identically."""
+        """Trace of all results of the force that do not vanish identically; `targets` is reduced to these."""
         while True:
             known = len(self.targets)
             try:
@@ -223,7 +223,7 @@ class ForceCode:
 
     @cached_property
     def record(self) -> Record:
-        """Data for the loop over the forces."""
+        """The record from which the compiled loop reads the forces."""
         groups = self.groups
         arrays: dict[str, Any] = {
             "arguments": _joined([group.arguments for group in groups], np.int64),

@@ -173,7 +173,7 @@ def _every(layout: Any) -> tuple[str, ...]:
 
 
 def _at_start(model: Any, start: Start, accelerations: Mapping[str, Any]) -> tuple:
-    """Accelerations of smallest norm with those of some joints given."""
+    """The state of a start, with the accelerations of smallest norm among those with given joint accelerations."""
     if start.layout.n_q and start.layout is not model.layout("relative", ()):
         start = start.in_coordinates("relative")
     layout, q, v, t = start.layout, start.q, start.v, start.t

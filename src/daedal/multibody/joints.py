@@ -71,7 +71,8 @@ class Joint:
             object.__setattr__(self, side, self._frame(getattr(self, side), axis))
         object.__setattr__(self, "at", None)
         if self.a.body.name == self.b.body.name:
-            raise InvalidProblemError(f"joint '{self.name}' joins body '{self.a.body.name}' to itself")
+            body = self.a.body.name
+            raise InvalidProblemError(f"joint '{self.name}' joins body '{body}' to itself; connect two bodies")
 
     def _frame(self, given: Body | Frame, axis: np.ndarray) -> Frame:
         turn = self.axes_along(axis)

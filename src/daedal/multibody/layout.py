@@ -324,7 +324,7 @@ def check_parts(parts: Iterable[Any], gravity: np.ndarray, planar: bool):
 
 
 def called(part: Any) -> str:
-    """A part in messages: joint 'A', Spring 'left'."""
+    """Description of a part for messages: joint 'A', Spring 'left'."""
     kind = "body" if isinstance(part, Body) else "joint" if isinstance(part, Joint) else type(part).__name__
     return f"{kind} '{part.name}'"
 

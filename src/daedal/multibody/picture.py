@@ -236,7 +236,7 @@ def _points_along_y(course: MotionHistory) -> bool:
 
 
 FEWEST, MOST = 240, 1920  # smallest and largest number of frames chosen automatically
-# largest displacement (relative to the machine's size) and rotation of a body between two frames
+# largest displacement (relative to the machine's size) and rotation (in radians) of a body between two frames
 NEAR, TURN = 0.03, 0.2
 
 

@@ -135,7 +135,7 @@ def _shape(visual: Visual) -> SolidShape:
 
 
 def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[str, UrdfJoint]) -> list[Any]:
-    """The joint, and its coupling to another joint."""
+    """The joint, followed by its coupling if it mimics another joint."""
     kind = _KINDS[stated.kind]
     axis = stated.axis if kind in (Revolute, Prismatic, Planar) else "z"
     on_parent = bodies[stated.parent].at(stated.pose.position, rotation=stated.pose.rotation)
@@ -153,7 +153,7 @@ def _joint_parts(stated: UrdfJoint, bodies: Mapping[str, Body], joints: Mapping[
 
 
 def _resistance(stated: UrdfJoint, friction_speed: float | None) -> list[Any]:
-    """Damping and friction of a joint."""
+    """The forces that represent damping and friction of a joint."""
     friction, speed = (0.0, 1.0) if friction_speed is None else (stated.friction, friction_speed)
     if (stated.damping == 0.0 and friction == 0.0) or stated.kind == "fixed":
         return []

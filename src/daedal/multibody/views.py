@@ -301,7 +301,7 @@ def coordinates_of(course: MotionHistory, joint: Joint, counting: Callable[[], M
 
 
 def _counted(course: MotionHistory, joint: Joint, counting: Callable[[], MotionHistory]) -> np.ndarray:
-    """Angles of a joint including full turns, up to rounding."""
+    """Angles of a joint with full turns: its coordinates if these count turns, otherwise summed over small steps."""
     number = course.layout.number_in_tree(joint)
     if number is not None:
         end = course.layout.tree.first_q[number + 1]

@@ -9,7 +9,7 @@ import numpy as np
 
 _DEGREES = (5, 9, 14, 20)  # degrees of the polynomials, tried in this order
 _AGREED = 1e-11  # tolerated difference between polynomial and function, relative to the size of a row
-_NOISE = 1e-4  # size of a row, relative to its block, below which its error is ignored
+_NOISE = 1e-4  # lower bound of the size of a row when errors are tested, as a fraction of the largest row of its block
 _LARGEST = 1 << 23  # maximum number of stored values: 64 MB
 _CHECKED = 40  # number of steps on which degrees are tried
 _BETWEEN = np.array([-0.97, -0.31, 0.53])  # test points in [-1, 1]

@@ -191,7 +191,7 @@ class DenseReduction(Reformulation):
 
     @property
     def multiplier_sizes(self):  # type: ignore[override]
-        """Sizes of the top and the lower multipliers."""
+        """Function that computes sizes and units of the multipliers of a start; None without such multipliers."""
         if self.n == self.n_state or self.shape.lowered:
             return None
         return lambda start: multiplier_sizes(self.assembly, start, self.shape)

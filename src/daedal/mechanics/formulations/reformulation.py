@@ -106,13 +106,13 @@ class Reformulation:
 
     @property
     def row_labels(self) -> list[str]:
-        """Labels of the constraints in use, for names of multipliers."""
+        """Labels of the constraints in use, from which names of multipliers are formed."""
         return [str(label).strip("'") for label in self.assembly.row_names()]
 
     # --- supplied by builders -----------------------------------------------------------------------------------------
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
-        """Unknowns and derivatives at a start."""
+        """Values and derivatives of the unknowns at a start."""
         raise NotImplementedError
 
     def make_record(self) -> Any:
