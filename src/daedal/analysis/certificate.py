@@ -75,7 +75,7 @@ class Certificate:
         return self.errors[name]
 
     def amplification(self, name: str) -> np.ndarray:
-        """The estimated errors of a variable in units of its tolerance rtol |y| + atol.
+        """The estimated errors of a variable in units of its tolerance, ``rtol |y| + atol``.
 
         Large values are typical of ill-conditioned problems, such as chaotic ones, and of long intervals.
         """
