@@ -839,3 +839,11 @@ def test_output_times_may_lie_after_the_only_switch():
     """The first call of the compiled loop passes through all arcs."""
     sol = daedal.solve(daedal.ODE(lambda t, y: [1.0 if t < 0.5 else -1.0], 1), (0.0, 2.0), [0.0], t_eval=[1.5, 2.0])
     np.testing.assert_allclose(sol.y[0], [-0.5, -1.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "dopri5", "dassl"])
+def test_values_that_are_infinite_from_a_time_on_stop_the_run(method):
+    problem = daedal.ODE(lambda t, y: [-y[0] + (np.inf if t > 0.5 else 0.0)], 1)
+    with pytest.raises(daedal.IntegrationError, match=r"Stopped at t = 0\.5,") as caught:
+        daedal.solve(problem, (0.0, 2.0), [1.0], method=method)
+    assert abs(caught.value.solution.y[0, -1] - np.exp(-0.5)) < 1e-5

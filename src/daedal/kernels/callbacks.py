@@ -352,22 +352,26 @@ class Bridge:
         numbers_in_block = block[first_result + result_size :][: numbers.size]
         tail = [numbers_in_block] if compiled and cell else cell
 
+        def last() -> list:
+            """The parameters for a call in Python; compiled loops may have changed their numbers."""
+            return [function.params_at(cell[0], numbers_in_block)] if coded and cell else tail
+
         if scalars:
 
             def body(t):
                 values = block[ends[-1] : ends[-1] + scalars].tolist()
-                store(function(t, *[a.copy() for a in arrays], *values, *tail), target)
+                store(function(t, *[a.copy() for a in arrays], *values, *last()), target)
 
         elif len(arrays) == 2:
             first, second = arrays
 
             def body(t):
-                store(function(t, first.copy(), second.copy(), *tail), target)
+                store(function(t, first.copy(), second.copy(), *last()), target)
 
         else:
 
             def body(t):
-                store(function(t, *[a.copy() for a in arrays], *tail), target)
+                store(function(t, *[a.copy() for a in arrays], *last()), target)
 
         entry = self._guard(body)
         self._alive += [entry, block, params]

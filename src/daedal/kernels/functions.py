@@ -2,6 +2,7 @@
 
 import ctypes
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,10 @@ class CodedFunction(ABC):
     @abstractmethod
     def numbers(self, params) -> np.ndarray:
         """The parameter values used by the code; their number is fixed."""
+
+    def params_at(self, params: Any, numbers: np.ndarray) -> Any:
+        """The parameters for a call in Python while the machine code uses `numbers`."""
+        return params
 
     @abstractmethod
     def evaluate(self, t: float, *arguments) -> tuple[int, np.ndarray]:

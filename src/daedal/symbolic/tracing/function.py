@@ -218,6 +218,12 @@ class ModalFunction(TracedFunction):
         self._numbers = slice(code.slices[MODES].stop - sum(layout.sizes.values()), code.slices[MODES].stop)
         self.workspace = code.size - self._numbers.stop
 
+    def params_at(self, params: Any, numbers: np.ndarray) -> SwitchedParams:
+        """The parameters with the modes of `numbers`, which compiled loops change between arcs."""
+        current = params.fresh(params.given)
+        current.modes[:] = numbers[numbers.size - current.modes.size :]
+        return current
+
     def __call__(self, t: float, *arguments):
         status, values = self.evaluate(t, *[np.asarray(a, dtype=float) for a in arguments[:-1]], arguments[-1])
         if status != 0:
