@@ -44,11 +44,11 @@ TABLE = (
 )
 """Record fields needed by the extrapolation table and the choice of the order."""
 
-_SMALLEST, _LARGEST = 0.1, 4.0  # bounds of the step size factors, raised to the power 1/k and unchanged
+_SMALLEST, _LARGEST = 0.1, 4.0  # step size factors lie between s/4 and 4/s, s = 0.1^(1/k); here 0.1 and 4
 _FEWER, _MORE = 0.7, 0.9  # ratios of work at which the order changes
 _SAFETY, _SHARE = 0.93, 0.6
 _CAREFUL, _FORGETTING = 0.8, 1.3
-_FAILED = 0.5  # step reduction after a failed evaluation
+_FAILED = 0.5  # factor by which a step is shortened if the equations cannot be evaluated
 _GAIN = 1.5  # step ratio for which one more column is tried
 _HIGHEST = 8  # power of h in the error of the polynomial
 

@@ -33,7 +33,7 @@ from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
 SHARPEST = 2e10  # size of y, in units of the tolerance, above which errors may be round-off
-_NEW_MATRICES = 60  # iterations, each with a new matrix
+_NEW_MATRICES = 60  # maximum number of iterations with a new matrix in each
 _LEFT = 1e-6  # size of corrections, in units of the tolerance, that may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # round-off of a residual, including the transformation of the stages
 

@@ -11,7 +11,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 
-_SAME = 10.0  # tolerances by which the first given value may differ from y0
+_SAME = 10.0  # units of the tolerance by which the first given value may differ from y0
 _CLOSE = 1e-4  # fraction of the largest value by which an experiment may perturb starting values
 
 
@@ -42,8 +42,8 @@ def require_start(values: np.ndarray, task: Task, label) -> None:
         i = int(np.argmax(off))
         raise InvalidProblemError(
             f"starting_values contradict the initial values: at t = {task.t_span[0]:g}, {label(i)} is "
-            f"{values[0, i]:.6g} in starting_values and {task.y0[i]:.6g} in y0. They are y at t0, t0 + h, ..., "
-            "the first of them y0"
+            f"{values[0, i]:.6g} in starting_values and {task.y0[i]:.6g} in y0. Remedy: pass y at t0, t0 + h, ..., "
+            "starting with y0"
         )
 
 
@@ -107,4 +107,4 @@ def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: floa
 def require_room(record, m: int) -> None:
     """Raise if there are more starting values than steps."""
     if int(record["last_step"]) < m:
-        raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")
+        raise InvalidProblemError(f"{m} starting values leave no step to take in t_span: use a smaller fixed_step")

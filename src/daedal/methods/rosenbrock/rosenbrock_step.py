@@ -57,7 +57,8 @@ ROSENBROCK = Struct(
 
 _SHARE, _SPACINGS = 1e-6, 1e3  # increments of the time, relative to h and to the round-off of t
 _SPACING = np.finfo(np.float64).eps
-# failures after which the defect is attributed to a jump: of an input, or from a slightly inconsistent start
+# failures of a step after which the defect is attributed to a jump of an input or to inconsistent initial values,
+# and ignored
 STUBBORN = 3
 _EVERY = 8  # steps between two checks of dF/dy'
 _SAME = 1e-5  # relative difference of dF/dy' v that counts as zero
