@@ -113,7 +113,7 @@ def _announce(unit: str):
 
 
 def _kept(unit: str, levels: Callable[[str], list[str]] | None) -> Compiled | None:
-    """The code of a unit from the user's cache, unless it must be recompiled."""
+    """The code of a unit from the user's cache; None if missing, or if other processor levels are requested."""
     here = level_of_unit(unit)
     if levels is not None and levels(unit) != [here]:
         return None

@@ -122,7 +122,7 @@ def _times(x, y):
 
 @inlined
 def _below(x, share):
-    """A number below x; the largest finite one if x has overflowed."""
+    """A number less than x by the fraction `share`; the largest finite number if x has overflowed."""
     return _LARGEST if x == np.inf else x - abs(x) * share
 
 

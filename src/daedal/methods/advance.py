@@ -160,8 +160,8 @@ def _advance(run, address):
 
 @part
 def _starts_next_arc(system, run):
-    """Change the parameters and prepare the next arc as if a run started; False if there is none, or if it may be
-    better to ignore the change, since y' differs little from its value at the start of this arc."""
+    """Change the parameters and prepare the next arc as if a run started. False if there is none, or if y' differs so
+    little from its value at the start of the arc that ends here that it may be better to ignore the change."""
     if run.arc >= run.arcs:
         return False
     n, count = run.n, run.n_parameters

@@ -283,7 +283,7 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
 
 @part
 def _hidden(system, method, t, h, y, z, slope, enough):
-    """z at a point from g_y f + g_t = 0 (3.6), by differences along the flow; rows with z are used directly."""
+    """Compute z at a point from g_y f + g_t = 0 (3.6), by differences along the flow; rows with z use g = 0 itself."""
     n_y, n_z = method.n_y, method.n_z
     residual, own, bar = method.residual, method.shifted, method.bar
     contains = method.contains_z

@@ -38,7 +38,7 @@ from daedal.methods.run_record import RUN
 _GOOD_RATE = 0.02  # rate below which the next step reuses the Jacobians
 _NOISE = 2000.0 * np.finfo(np.float64).eps
 _TARGET = 0.6
-_THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
+_THESIS_START, _THESIS_ORDER = 3, 2  # number of steps without error test; k of the exponent 1/(k + 1) in the step size
 
 _call = caller(ATTEMPT)
 

@@ -93,9 +93,9 @@ STAGE_FIELDS = (
     ("power", f64["n"]),  # index class of each variable minus one
     ("some_powers", INTEGER),  # whether some variables must converge as well
     ("discounts", INTEGER),  # whether the effect of the round-off of F is subtracted from corrections
-    ("sharp", INTEGER),  # whether the tolerance is so tight that this applies to all variables
+    ("sharp", INTEGER),  # whether, for a tight tolerance, `discounts` applies to all variables
     ("searches", INTEGER),  # whether the run must determine the powers at the start
-    ("unknown", FLOAT),  # rate / (1 - rate) for these variables, before a rate has been observed
+    ("unknown", FLOAT),  # rate / (1 - rate) for variables with a power, before a rate has been observed
 )
 
 STAGES = Struct("STAGES", STAGE_FIELDS)

@@ -34,7 +34,7 @@ from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
-_ROUNDED = 1e-3  # relative error of coefficients with few digits
+_ROUNDED = 1e-3  # largest relative defect of consistency, for coefficients with few digits
 _SCHEMES = ("auto", "Px", "x")
 _LARGEST = 400  # unknowns up to which the kernel of F_y' is computed in every step
 _START_TOLERANCE = 1e-13

@@ -50,7 +50,7 @@ def require_start(values: np.ndarray, task: Task, label) -> None:
 def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float, events: bool = False) -> Outcome:
     """The solution at `times` from a run with variable steps, with the events in between if requested.
 
-    A terminal event ends it; the output is then that of the whole task.
+    If a terminal event ends this run, it is repeated with the output requested by the task.
     """
     outcome = _accurate_run(run, task, times, name, tolerance, {} if events else {"switching": None})
     if any(event.terminal for event in outcome.events):
@@ -96,7 +96,7 @@ def points_behind(task: Task, values: np.ndarray | None) -> tuple[np.ndarray, np
 
 
 def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: float) -> None:
-    """phi and psi from y at t, t - h, t - 2h, ...: at constant step they are backward differences."""
+    """Write phi and psi from y at t, t - h, t - 2h, ...; with constant steps phi are backward differences."""
     row = values
     for i in range(min(len(row), degree + 2)):
         phi[i] = row[0]

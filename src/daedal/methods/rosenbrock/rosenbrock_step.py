@@ -43,11 +43,11 @@ ROSENBROCK = Struct(
         ("time_weights", f64["stages"]),
         ("differences", f64["degree", "stages"]),  # weights of increments in the polynomial of a step
         ("slope", f64["stages"]),  # weights of increments in h y' at the end of a step
-        ("middle", FLOAT),  # point in the step where its polynomial is tested; weights in y and in h y' there
+        ("middle", FLOAT),  # point where the polynomial of a step is tested, and weights for y and h y' there
         ("inside", f64["stages"]),
         ("inside_slope", f64["stages"]),
         # y, increments, defect and z of the step, from generated code or not
-        ("rows", INTEGER),  # z exists only in quasilinear problems
+        ("rows", INTEGER),  # number of rows of the results; z exists only in quasilinear problems
         ("result", ADDRESS),  # location of the results: `own`, or the block of the generated code
         ("own", f64["rows", "n"]),
         ("z", f64["stages", "n"]),  # increments of z
