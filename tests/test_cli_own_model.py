@@ -88,4 +88,4 @@ def test_what_is_missing_is_named(command, arguments, words):
 
 def test_values_that_cannot_be_read_are_wrong_usage(command):
     code, _, err = command("swing.py:pendulum", "--t-span", "0;1")
-    assert code == 2 and "not a list of numbers" in err.replace("\n", " ").replace("│ ", "")
+    assert code == 2 and "give a list of numbers" in err.replace("\n", " ").replace("│ ", "")

@@ -30,7 +30,7 @@ def check_callable(function, name: str):
 
 
 def check_functions(params, **functions):
-    """Convert the parameters to the form required by the functions; None entries are functions that were not given."""
+    """Check that all functions are callable and accept the parameters; None entries are omitted functions."""
     for name, function in functions.items():
         if function is not None:
             check_callable(function, name)
