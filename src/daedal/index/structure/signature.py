@@ -209,10 +209,10 @@ class StructuralSignature:
 
 
 def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int, int]]]:
-    """The highest derivative of each unknown on which each equation depends, and (i, j, order) of the others.
+    """The highest derivative of each unknown on which each equation depends, and (i, j, order) of those that cancel.
 
     A derivative that occurs but cancels, such as x' in (x' + y') - x', would make the orders too high: the graph
-    detects most of them, random points the rest.
+    detects most of these derivatives, random points the rest.
     """
     partials, sigma = equations.partials, list[dict[int, int]]()
     zeros = vanishing(equations, [node for row in partials for node in row.values()])
