@@ -356,7 +356,7 @@ def _symmetric(a: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
 
 
 def _without_work(b: np.ndarray, free: list[np.ndarray], factors: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
-    """Factors with an additional positive factor for each part, such that d B does no work on free motions."""
+    """Factors with an additional positive factor for each part, such that d B does no work on free motions; or None."""
     forces = factors[:, None] * b
     forces = forces / np.max(np.abs(forces), axis=(0, 1))  # the size of multipliers is irrelevant
     touched = np.array([np.any(b[:, parts == part] != 0.0, axis=(0, 1)) for part in range(parts.max() + 1)])

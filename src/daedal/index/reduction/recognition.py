@@ -461,7 +461,8 @@ class _Bounded(Graph):
 def _pairs(following: Mapping[int, int], constrained: set[int]) -> list[tuple[int, int]]:
     """Pairs (position, velocity) in the chains x_i' = x_j, x_j' = x_k, ...
 
-    A pair starts with the first unknown of a chain that occurs in the constraints, or with the first of all.
+    The first pair of a chain starts with its first unknown that occurs in the constraints; if none occurs, with its
+    first unknown.
     """
     starts = [i for i in following if i not in set(following.values())]
     pairs: list[tuple[int, int]] = []

@@ -370,7 +370,7 @@ def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partne
 
 
 def _needed_first(priority: list[int], needs: set[tuple[int, int]]) -> list[int]:
-    """A topological order, b before a for each (a, b), with ties broken by lowest priority."""
+    """A topological order in which b precedes a for each (a, b) in `needs`; ties are broken by the lowest priority."""
     needed_by: list[list[int]] = [[] for _ in priority]
     missing = [0] * len(priority)
     for a, b in needs:

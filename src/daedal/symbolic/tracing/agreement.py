@@ -41,7 +41,7 @@ class Disagreement:
 def disagreement(
     traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
 ) -> Disagreement | None:
-    """The first function that differs from its machine code at a point, which is given by argument names."""
+    """The first function that differs from its machine code at a point, given by argument names; None if all agree."""
     last = () if traced.layout is None else (params,)
     for name, function in functions.items():
         arrays = [point[argument] for argument in traced.arguments[name]]
