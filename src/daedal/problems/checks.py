@@ -30,7 +30,7 @@ def check_callable(function, name: str):
 
 
 def check_functions(params, **functions):
-    """Check that all functions are callable and accept the parameters; None stands for an omitted function."""
+    """Check that all functions are callable and accept the parameters; None entries are omitted functions."""
     for name, function in functions.items():
         if function is not None:
             check_callable(function, name)

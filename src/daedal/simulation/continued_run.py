@@ -199,7 +199,7 @@ class ContinuedRun:
             if abs(steps - round(steps)) > 1e-6:
                 raise InvalidProblemError(
                     f"t = {end:.10g} is not a whole number of steps of fixed_step = {self.fixed:g} after "
-                    f"{self._task.t_span[0]:.10g}"
+                    f"t = {self._task.t_span[0]:.10g}"
                 )
             self._record["last_step"] = round(steps)
         own = False

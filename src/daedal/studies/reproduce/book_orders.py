@@ -212,7 +212,7 @@ def wrong_start(table: PrintedTable) -> Values:
 
 
 def step_change(table: PrintedTable) -> Values:
-    """Computed x3 = x1'' at t = 1, relative to its exact value (sin t)'', after a last step of different length."""
+    """Computed x3 = x1'' at t = 1, relative to the exact g'' (g = sin t), if the last step is shorter or longer."""
 
     def residual(t, x, xp, xpp):
         return np.array([xpp[0] - x[1], x[0] - math.sin(t)])
