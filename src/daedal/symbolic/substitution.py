@@ -101,7 +101,7 @@ class Substitution:
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
 
     def of(self, value: Any, name: str = "") -> Any:
-        """Replacement of `value`, for which the function uses the name `name`."""
+        """Replacement for `value`, for which the function uses the name `name`."""
         if value is None or isinstance(value, (bool, int, float, str, bytes, complex, Expression, CodeType)):
             return value
         if id(value) not in self._made:
@@ -328,11 +328,11 @@ class Substitution:
         return self._globals[id(original)]
 
     def _class(self, kind: type) -> type:
-        """A derived class whose methods are replaced; classes that cannot be subclassed are kept."""
+        """A derived class whose methods are replaced; classes that cannot be subclassed are returned unchanged."""
         if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
             return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
-            return kind  # it would register the derived class
+            return kind  # the hook might register the derived class
         try:
             made = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__})
         except TypeError:
