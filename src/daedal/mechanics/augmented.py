@@ -144,7 +144,7 @@ def accelerate_coupled(c, t, damping=0):
     return UNEVALUABLE
 
 
-NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which the next, about its square, is not needed
+NEGLIGIBLE = 1e-9  # relative size of a Newton correction below which the next one, about its square, is omitted
 MOST_CORRECTIONS = 5
 _FAILED = 1
 

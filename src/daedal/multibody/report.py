@@ -27,7 +27,7 @@ from daedal.multibody.poses import first_guess
 from daedal.multibody.topology import Loop, SpanningTree, independent_loops
 from daedal.problems.compile import last_argument
 
-_MOST_COORDINATES = 300  # number of coordinates up to which `system` checks for motions without inertia
+_MOST_COORDINATES = 300  # maximum number of coordinates for which `system` checks for motions without inertia
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,8 +47,8 @@ class Report:
         Degrees of freedom if all conditions were independent: freedoms of the tree's joints minus conditions of cut
         joints.
     degrees_of_freedom : int or None
-        The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if none
-        was found.
+        The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if no
+        such configuration was found.
     velocity_degrees_of_freedom : int or None
         `degrees_of_freedom` minus the number of velocity constraints.
     redundant : tuple of str
@@ -58,8 +58,8 @@ class Report:
     without_inertia : tuple of WithoutInertia
         Motions without inertia.
     configuration : Configuration
-        The configuration used: coordinates, gaps of the loops, rank of the constraints with the gap in the singular
-        values that decides it.
+        The configuration in which the rank was determined, with the remaining gap of the loops and the decision on
+        the rank.
     open_joint : str
         The joint that stays open, if loops cannot be closed.
 
@@ -283,7 +283,7 @@ class ScaledConditions:
 
     @property
     def norms(self) -> np.ndarray:
-        """The norms; 1 for conditions whose gradient is zero."""
+        """The largest gradient norms; for a condition without gradient, the size of its values."""
         return self._conditions.scales(self._norms[:, 0])[:, None]
 
     def rows(self, q: np.ndarray) -> np.ndarray:

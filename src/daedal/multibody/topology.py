@@ -250,7 +250,7 @@ class _Paths:
 
 _TREE, _CUT = COLOURS[0], COLOURS[2]
 _ACROSS, _UP = 1.9, 1.3  # spacing of bodies in a small graph, in inches
-_LARGEST = 16.0  # inches; larger graphs are drawn smaller
+_LARGEST = 16.0  # maximum size of a drawing, in inches; larger graphs are scaled down
 _BEND = 0.35
 
 
