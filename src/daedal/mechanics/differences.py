@@ -67,8 +67,8 @@ def all_constraints(c, t, state, target):
 def search(c, t, anywhere):
     """Choose increments at the variables in ``c.state``; returns 0, or a status if the constraints cannot be evaluated.
 
-    With `anywhere`, coordinates without visible influence may be changed by 1 or more, and the time to values before
-    the start; exceptions raised there must be ignored.
+    With `anywhere`, coordinates without visible influence may be changed by 1 or more, and times may precede the start
+    of the run; exceptions raised at such points must be ignored.
     """
     nx, state, shifted = c.nx, c.state, c.shifted
     increments, singles = c.increments[0], c.increments[1]
@@ -105,7 +105,7 @@ def search(c, t, anywhere):
 
 @part
 def _search_time(c, t, shifted, anywhere):
-    """The increment of time, within the interval of the run unless constraints at rest allow a larger one."""
+    """Choose the increment of time; unless `anywhere`, the times tested lie within the run if possible."""
     span, resolution = abs(c.t_last - c.t_first), 4.0 * _EPS * abs(t)
     longest = _LONGEST * span
     slowest = _ALONG * _EPS**0.125 * longest
@@ -142,10 +142,10 @@ def _sizes_of_terms(c, t, shifted):
 
 @part
 def _scale(c, t, shifted, j, low, high):
-    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the round-off relative to it.
+    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the relative round-off of changes.
 
     Also returns the increment at which the change appeared; larger ones are not examined. The length is 0 if no
-    constraint depends on the variable, infinite if they are linear as far as tested.
+    constraint depends on the variable, infinite if all constraints are linear as far as tested.
     """
     nx, rows = c.nx, c.all_g + c.all_v
     probes = c.probes

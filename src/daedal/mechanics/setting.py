@@ -189,7 +189,7 @@ def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
 
 
 def _forget_errors(assembly):
-    """Ignore exceptions of user functions outside their domain; the run raises them if they matter."""
+    """Discard an exception of a user function outside its domain; the run raises it again if it matters."""
     pending, assembly.bridge.exception = assembly.bridge.exception, None
     if isinstance(pending, KeyboardInterrupt):
         raise pending
@@ -341,7 +341,7 @@ class ConsistentStart:
         return np.concatenate([self.z[nx:], self.a])
 
 
-_KEPT = 4  # number of idle assemblies of each kind in the pool
+_KEPT = 4  # maximum number of idle assemblies of each kind in the pool
 
 
 class Pool:
@@ -363,7 +363,7 @@ class Pool:
             return self._kind(system, setting=setting)
 
     def give_back(self, assembly):
-        """Return an assembly to the pool."""
+        """Return an assembly to the pool, unless the pool is full."""
         shelf = self._shelves.setdefault(assembly.setting.key, [])
         if len(shelf) < _KEPT:
             shelf.append(assembly)

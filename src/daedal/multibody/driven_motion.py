@@ -259,7 +259,7 @@ class _Follower:
         return V[-1] if is_free else None
 
     def _closed(self, t: float, q: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The position with loops closed again, ignoring the drives."""
+        """The position with loops closed again, ignoring the drives, and whether it was found."""
         if not self.n_g:
             return q, True
         matrix = self.conditions.jacobian(t, q)[: self.n_g]

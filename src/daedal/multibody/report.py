@@ -308,11 +308,11 @@ class Configuration:
     q : numpy.ndarray
         Coordinates.
     gap : float
-        Gap of the loops.
+        Largest gap of the loops; 0 if all are closed.
     rows : numpy.ndarray
         The Jacobian of all constraints, each row divided by its largest norm in the configurations visited.
     rank : RankDecision
-        Its rank.
+        Rank of `rows`.
     regular : bool
         Whether the machine can move in all admissible directions with the same rank; if not, the configuration is
         singular, or its mobility is infinitesimal.
@@ -331,7 +331,7 @@ class Configuration:
 
 
 def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
-    """A regular configuration with closed loops, searched for from starts at increasing distance from `start`."""
+    """Search for a regular configuration with closed loops near `start`; otherwise return the best one found."""
     generator = np.random.default_rng(1)
     scaled = ScaledConditions(conditions)
     best = None
@@ -404,7 +404,7 @@ class WithoutInertia:
     joints : tuple of str
         The joints of the tree that move.
     turning : bool
-        Whether they have mass, but no moment of inertia about the axis of this motion.
+        Whether these bodies have mass, but no moment of inertia about the axis of this motion.
     """
 
     bodies: tuple[str, ...]
@@ -435,7 +435,7 @@ def has_inertia(system, start: np.ndarray) -> bool:
 
 
 def motions_without_inertia(system, at: Configuration) -> list[WithoutInertia]:
-    r"""Velocities v with :math:`G v = 0` and :math:`v^T M v = 0` at a configuration."""
+    r"""The motions with velocities v for which :math:`G v = 0` and :math:`v^T M v = 0` at a configuration."""
     layout = system.layout
     suspects = {body.name for body in layout.topology.bodies if is_suspect(body, layout.planar)}
     free = kernel_of(at.rows)

@@ -78,7 +78,7 @@ def _same_branch(chart, top, sign):
 
 @part
 def recover(chart, c, t, y):
-    """Recover z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above 1)."""
+    """Recover z from the chart coordinates y, into ``c.state``, by Newton's method level by level; returns a status."""
     nx, m, state, work, begin = c.nx, c.m, c.state, chart.work, 0
     copy(state, chart.z)
     first = (m - 1) * chart.n_low + chart.n_top

@@ -281,7 +281,7 @@ def _others(system, found, matrix, c1):
 
 @part
 def _copy(system, column, target):
-    """The derivatives of dynamics, r' - f_d and d with respect to an unknown other than a coordinate."""
+    """Copy the derivatives of dynamics, r' - f_d and d with respect to an unknown other than a coordinate."""
     n, first = system.nx + system.n_r, system.nx + system.n_r + system.n_c
     for i in range(n):
         target[i] = column[i]
