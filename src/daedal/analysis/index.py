@@ -297,7 +297,7 @@ def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
 @dataclass
 class _Levels:
     levels: list[np.ndarray]  # orthonormal rows: combinations of equations with at least this many differentiations
-    dependent: np.ndarray | None = None  # rows that vanish in some combination: the pencil is singular
+    dependent: np.ndarray | None = None  # for a singular pencil, coefficients of the combinations of rows that vanish
 
 
 def _constraint_levels(E, B, tolerance):

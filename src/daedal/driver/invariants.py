@@ -28,7 +28,7 @@ _ROUNDING = 1e-13  # round-off of an invariant, relative to its terms
 _SHORT = 1e-6  # difference of t for the partial derivative, relative to the interval
 _CONSTANT_OF_SLOPES = 0.01  # such a rate along the computed slopes of a DAE, which are less accurate
 _ROUGH = 1e-3  # such a rate if the partial derivative with respect to t is a difference quotient
-_MOST_POINTS = 9  # points of a solution at which invariants are checked
+_MOST_POINTS = 9  # maximum number of points of a solution at which invariants are checked
 
 
 class _Equations:

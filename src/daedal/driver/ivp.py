@@ -121,7 +121,7 @@ class DenseSolution:
         return f"DenseSolution from {self.t_min:g} to {self.t_max:g}, {plural(self.ts.size - 1, 'step')}"
 
     def __call__(self, t: ArrayLike) -> np.ndarray:
-        """Shape (n,) for a number, (n, len(t)) for an array."""
+        """The solution at t: shape (n,) for a number, (n, len(t)) for an array."""
         return self._solution(t)
 
 

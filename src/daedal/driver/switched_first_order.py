@@ -181,7 +181,10 @@ class SwitchedRunState(FirstOrderRunState):
             outcome.failure, outcome.reason, outcome.t_reached = None, Ending.FINISHED, self._end
 
     def _passes_start(self, outcome: Outcome) -> bool:
-        """Whether an arc that cannot start, since slopes are infinite, starts slightly later."""
+        """Move the start of an arc slightly ahead if infinite slopes prevent it.
+
+        Returns whether the state there differs by no more than a few tolerances.
+        """
         failure, arc = outcome.failure, self._arc
         if failure is None:
             return False

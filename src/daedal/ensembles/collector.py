@@ -9,7 +9,7 @@ import numpy as np
 from daedal.ensembles.part import EVENT, FINISHED, NOT_RUN, Part, StateLayout
 from daedal.ensembles.reductions import BLOCK, Aggregator
 
-_MOST_MESSAGES = 100_000  # number of stored messages of failed members
+_MOST_MESSAGES = 100_000  # maximum number of stored messages of failed members
 
 
 class Collector:

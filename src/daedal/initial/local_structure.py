@@ -213,7 +213,7 @@ def _origin(constraint: HiddenConstraint) -> str:
 _SAMPLES = 33
 _HALVINGS = 30
 _DIP = 0.5  # fraction of the largest sample below which a local minimum is examined closely
-_FLAT = 0.99  # fraction of a neighbouring sample above which the smallest one is not a minimum
+_FLAT = 0.99  # a sample above this fraction of its larger neighbour does not count as a local minimum
 _NEAR = 1e-5  # fraction of the largest value below which a value counts as zero
 _RESOLVED = 1e-8  # precision of times, as a fraction of the sample spacing
 

@@ -329,7 +329,7 @@ class _StartFactors:
 
 
 def _shortest(matrix: sp.csr_array, right: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-    """The solution of A x = b with the smallest x / weights; None if rows of A are dependent."""
+    """The solution of A x = b with the smallest 2-norm of x / weights; None if the rows of A are dependent."""
     weighted = sp.csr_array(scaled(matrix, np.ones(matrix.shape[0]), weights))
     factors = _StartFactors.of(sp.csr_array(weighted @ weighted.T))
     return None if factors is None else weights * (weighted.T @ factors.solve(right))

@@ -81,7 +81,7 @@ def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = F
     The solution is :math:`x_1 = f_2,\ x_2 = f_1 - f_2' - f_2''`. Only :math:`x_1` occurs differentiated: the order of
     the variables is (2, 0), and ``model.problem.first_order()`` has index 3. The companion form of the textbooks,
     ``model.problem.first_order(order=[2, 2])``, has the additional variable :math:`v_2 = f_1' - f_2'' - f_2'''` and
-    index 4; it is the second component of ``model.extra["exact"](t, 1)``.
+    index 4; this variable is the second component of ``model.extra["exact"](t, 1)``.
 
     Examples
     --------

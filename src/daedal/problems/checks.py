@@ -30,7 +30,7 @@ def check_callable(function, name: str):
 
 
 def check_functions(params, **functions):
-    """Convert the parameters to the form required by the functions; None entries are functions that were not given."""
+    """Check that all functions are callable and accept the parameters; None entries are omitted functions."""
     for name, function in functions.items():
         if function is not None:
             check_callable(function, name)
@@ -274,7 +274,7 @@ def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
 
 
 def full_matrix(problem, values) -> np.ndarray:
-    """The matrix a problem's function returned, in any supported structure, as a dense array."""
+    """Convert the matrix that a function of the problem returned, in any supported structure, to a dense array."""
     if hasattr(values, "toarray"):
         return values.toarray()
     values, n = np.asarray(values, dtype=float), problem.n // getattr(problem, "copies", 1)

@@ -199,7 +199,7 @@ class ContinuedRun:
             if abs(steps - round(steps)) > 1e-6:
                 raise InvalidProblemError(
                     f"t = {end:.10g} is not a whole number of steps of fixed_step = {self.fixed:g} after "
-                    f"{self._task.t_span[0]:.10g}"
+                    f"t = {self._task.t_span[0]:.10g}"
                 )
             self._record["last_step"] = round(steps)
         own = False
@@ -331,7 +331,7 @@ class ContinuedRun:
         self.restart()
 
     def restart(self):
-        """Restart at t, where functions have jumped; if that is impossible, the next call tries again."""
+        """Restart at t, where functions have jumped; if this raises an error, the next call tries again."""
         try:
             self._restart()
         except BaseException as error:

@@ -127,7 +127,7 @@ FUNCTIONS: dict[tuple[str, str], Any] = {
 
 
 def scipy_replacement(value: Any) -> Any:
-    """Replacement of a SciPy function; None if there is none."""
+    """Replacement for a SciPy function; None if there is none."""
     parts = (getattr(value, "__module__", None) or "").split(".")
     ours = FUNCTIONS.get((parts[1] if len(parts) > 1 else "", getattr(value, "__name__", "")))
     if ours is None:
@@ -143,7 +143,7 @@ def scipy_replacement(value: Any) -> Any:
 
 
 class Interpolant:
-    """Replacement of a SciPy interpolant, such as a ``CubicSpline``: piecewise polynomials on symbols."""
+    """Replacement for a SciPy interpolant, such as a ``CubicSpline``: piecewise polynomials on symbols."""
 
     def __init__(self, original: Any, pieces: Callable[..., Any]):
         self._original, self._pieces = original, pieces
@@ -172,7 +172,7 @@ class Interpolant:
 
 
 def interpolant_replacement(value: Any) -> Interpolant | None:
-    """Replacement of a SciPy interpolant; None for other objects."""
+    """Replacement for a SciPy interpolant; None for other objects."""
     kinds = [kind.__name__ for kind in type(value).__mro__ if kind.__module__.startswith("scipy.interpolate")]
     pieces = next((_INTERPOLANTS[kind] for kind in kinds if kind in _INTERPOLANTS), None)
     return None if pieces is None else Interpolant(value, pieces)

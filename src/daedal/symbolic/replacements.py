@@ -19,7 +19,7 @@ from daedal.symbolic.untraceable import Untraceable, refuse_caught
 
 
 def numpy_replacement(value: Any) -> Any:
-    """Replacement of an object found in NumPy."""
+    """Replacement for an object found in NumPy."""
     if value is np.float64:
         return Float64
     if isinstance(value, np.ufunc):
@@ -106,7 +106,7 @@ _RAISING = {"exp", "exp2", "expm1", "sinh", "cosh", "log", "log2", "log10", "log
 
 
 def math_replacement(function) -> Any:
-    """Replacement of a function of the module math."""
+    """Replacement for a function of the module math."""
     if not callable(function):
         return function
     name = function.__name__

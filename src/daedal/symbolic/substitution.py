@@ -101,7 +101,7 @@ class Substitution:
         return self.of(builtins.__import__(name, globals, locals, fromlist, level))
 
     def of(self, value: Any, name: str = "") -> Any:
-        """Replacement of `value`, for which the function uses the name `name`."""
+        """Replacement for `value`, for which the function uses the name `name`."""
         if value is None or isinstance(value, (bool, int, float, str, bytes, complex, Expression, CodeType)):
             return value
         if id(value) not in self._made:

@@ -162,7 +162,7 @@ class DrawnGeometry:
         return found
 
     def _alone(self, row: int) -> bool:
-        """Store a row as a rod between two points, or as an anchor or guide of one point; returns whether it is one."""
+        """Store a row as a rod between two points, or as an anchor or guide of one point; False if it is neither."""
         tied = self._tied([row])
         if not tied or len(tied) > 2 or any(self._turns(row, k) for k in tied):
             return False

@@ -52,7 +52,7 @@ FILTERS = {
     "index 2": "index 2",
     "index 3": "index 3",
 }
-# order of cards: these first, then moving ones, then the others
+# problems whose cards come first; animated problems follow, then all others
 FIRST = (
     "seven_body",
     "double_pendulum",
@@ -276,7 +276,7 @@ def suitable_methods(model: daedal.library.Model) -> str:
         return "For each mode: DOPRI5 for an ODE, half-explicit methods or DASSL for constraints."
     if isinstance(problem, daedal.MechanicalSystem):
         if not (problem.n_constraints or problem.n_velocity_constraints):
-            return "DOPRI5; DASSL if it is stiff."
+            return "DOPRI5, or DASSL if the problem is stiff."
         if hasattr(problem.mass, "tocsr"):
             return "DASSL with GGL and sparse linear algebra."
         return (

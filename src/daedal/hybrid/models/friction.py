@@ -155,7 +155,8 @@ FORCE = "friction_force"
 """Name of the friction force in solutions."""
 
 _EXPLICIT = ("stick", "slip+", "slip-")  # modes for which all decisions are formulas
-_ROUND_OFF = 1e-9  # relative velocity, as a fraction of its terms, that is zero when the normal force vanishes
+# relative velocity, as a fraction of its terms, below which it counts as 0 if the normal force vanishes
+_ROUND_OFF = 1e-9
 _RESTING = 1e-14  # relative velocity, as a fraction of its terms, below which a contact starts at rest
 
 

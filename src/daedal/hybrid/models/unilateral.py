@@ -131,7 +131,7 @@ class ContactWatch:
         return guard
 
     def _slip(self, i: int, state: str) -> Callable:
-        """The slip velocity, with the sign of its side; in space, its norm."""
+        """Guard of a slipping contact: the velocity, positive on the side of `state`; in space, norm minus creep."""
         own = self.rules.tangents(i)
 
         def guard(t, q, v):

@@ -393,7 +393,7 @@ def _embedded(X: np.ndarray, n: int) -> np.ndarray:
 
 
 def _changed(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients after x = Q y, A Q and B Q + A Q', with one Taylor coefficient fewer."""
+    """The coefficients A Q and B Q + A Q' after the substitution x = Q y, with one Taylor coefficient fewer."""
     count = len(A) - 1
     return product(A, Q)[:count], product(B, Q)[:count] + product(A, rate(Q))
 

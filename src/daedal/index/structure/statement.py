@@ -37,7 +37,7 @@ class Statement:
     names: list[str]  # names of the unknowns
     order: int  # highest derivative in the problem class
     parts: list[tuple[int, str]]  # groups of equations, in order: (number, description)
-    # ``write(tracer, symbols)`` traces the functions on the symbols of x, x',
+    # ``write(tracer, symbols)`` traces the functions on the symbols of x, x' and higher derivatives up to `order`
     write: Callable[[Tracer, Sequence[np.ndarray]], Written]
 
 

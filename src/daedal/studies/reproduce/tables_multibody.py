@@ -265,7 +265,7 @@ STEPS = 2000
 
 
 def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
-    """Add random errors, different at every step, to the constraint and its derivative."""
+    """The problem with random errors, different at every step, in the constraint and in its derivative."""
     random = np.random.default_rng(20)
     errors = random.uniform(4e-5, 6e-5, (STEPS + 2, problem.n_y))
     errors[0] = 0.0

@@ -52,7 +52,7 @@ def disagreement(
 
 
 def irregular_derivatives(traced: TracedProblem) -> tuple[str, ...]:
-    """Derivatives that can become infinite for other reasons than overflow."""
+    """Derivatives that can become infinite for reasons other than overflow."""
     return tuple(name for name, function in traced.derivatives.items() if not function.is_regular)
 
 

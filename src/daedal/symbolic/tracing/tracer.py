@@ -215,7 +215,7 @@ class Tracer:
         ]
 
     def stacked(self, name: str, function: Callable, arguments: Sequence[str], nodes, parts: Sequence[Traced]):
-        """Compile nodes built from several functions to one function, whose Python version is `function`."""
+        """Compile nodes built from several functions into one function, whose Python version is `function`."""
         raises = self.graph.false
         for part in parts:
             raises = self.graph.either(raises, part.raises)
