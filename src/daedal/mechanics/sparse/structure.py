@@ -84,7 +84,7 @@ class Structure:
 
 
 def checked(matrix, name: str, shape: tuple[int, int]):
-    """A real matrix of the right shape, sparse or dense."""
+    """Check that a matrix, sparse or dense, is real and of the right shape; returns it with float entries."""
     if matrix is None:
         raise InvalidProblemError(f"{name} returned None; it must return a {shape} matrix")
     real_array(matrix.data if hasattr(matrix, "tocsr") else matrix, name, f"a real {shape} matrix")
