@@ -108,7 +108,7 @@ def no_dense_output() -> InvalidProblemError:
 
 
 def check_within(times: np.ndarray, interval: tuple[float, float]) -> None:
-    """Check that times lie in the interval of a solution, given with the smaller end first."""
+    """Raise unless all times lie in the interval of a solution, given with the smaller end first."""
     low, high = interval
     slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
     inside = (times >= low - slack) & (times <= high + slack)

@@ -1,4 +1,4 @@
-r"""Any E x' + F x = q with a kernel of constant dimension as x' = A x + B y + p, 0 = C x + D y + q, along a grid.
+r"""Transform E x' + F x = q to x' = A x + B y + p, 0 = C x + D y + q along a grid; the rank of E must be constant.
 
 With orthonormal bases :math:`V_1, V_2` of the rows and the kernel of E, and :math:`U_1, U_2` of its range and the
 orthogonal complement, :math:`x = V_1 u + V_2 y` and
@@ -133,7 +133,7 @@ def step(samples: np.ndarray, h: float) -> np.ndarray:
 
 
 def short_times(M: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Distances tau from 0 to |h|, graded towards 0, and exp(tau M) there (with the sign of h)."""
+    """Distances tau from 0 to |h|, graded towards 0, and exp(tau M) for each, or exp(-tau M) if h is negative."""
     size = float(norm(M)) * abs(h)
     octaves = int(np.clip(np.ceil(np.log2(max(size, 1e-300) / _SHORTEST)), 1, _MOST_OCTAVES))
     first = abs(h) * 2.0 ** (-octaves + np.arange(_PER_OCTAVE) / _PER_OCTAVE)
@@ -152,7 +152,7 @@ def short_times(M: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pieces(left: np.ndarray, right: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Integrals over intervals with exponential interpolation between left and right: the logarithmic mean."""
+    """Integrals over intervals of a function interpolated exponentially between its values `left` and `right`."""
     low, high = np.minimum(left, right), np.maximum(left, right)
     near = high - low <= 1e-6 * high
     with np.errstate(all="ignore"):

@@ -142,7 +142,7 @@ def _listed(blocks: Sequence[DiagonalBlock], names: Sequence[str]) -> str:
 
 
 def _shown(layout: BlockLayout, n: int) -> list[DiagonalBlock]:
-    """The visible blocks; for large structures, those that are not tiny."""
+    """The blocks to draw: all, or only the larger ones if the structure is large."""
     least = 0 if n <= _CELLS else n / _CELLS
     return [block for block in layout.blocks if max(len(block.part.rows), len(block.part.columns)) > least]
 
