@@ -96,7 +96,7 @@ def _analyse_method(method: str, plot: Path | None) -> None:
 
 
 def _from_file(path: Path, name: str) -> Any:
-    """The coefficients `name` defined in a Python file; without a name, the only ones."""
+    """The coefficients `name` defined in a Python file; without a name, its only coefficients."""
     if not path.is_file():
         refuse(f"there is no file '{path}'", code=2)
     found = runpy.run_path(str(path))
@@ -133,7 +133,7 @@ def advise(
 
 
 def constrained_model(name: str, set_: list[str] | None) -> daedal.library.Model:
-    """The library model `name`, if it has several formulations; otherwise exits."""
+    """The library model `name`; exits with an error if it does not have several formulations."""
     model = find_model(name, assignments(set_, "--set"))
     kinds = (daedal.MechanicalSystem, daedal.HessenbergDAE)
     if not isinstance(model.problem, kinds):

@@ -147,7 +147,7 @@ def is_judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> boo
 
 
 def judged_locally(problem: Any, settings: Settings, plan: TracedPlan) -> Plan:
-    """A plan that determines the index at the start, if possible."""
+    """A plan that determines the index at the start if :func:`is_judged_locally`, otherwise `plan`."""
     return LocallyJudgedPlan(plan) if is_judged_locally(problem, settings, plan) else plan
 
 
@@ -258,7 +258,7 @@ class LocallyJudgedPlan(Wrapped):
             return SingularPlan(self.plan, error) if self._misleads and isinstance(error, UndeterminedError) else None
 
     def _is_clear(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> bool:
-        """Whether the index is clearly 0 or 1 at the point nearest to the start that satisfies the equations."""
+        """Whether the index is clearly 0 or 1 at the point nearest to y and y' that satisfies the equations at t."""
         assert self.traced is not None
         implicit = self.traced.problem.implicit()
         y = np.where(np.isfinite(y), y, 0.0)
@@ -268,7 +268,7 @@ class LocallyJudgedPlan(Wrapped):
         )  # without such a point, the index is checked after a failure
 
     def _is_never_clear(self, request: Request, y: np.ndarray) -> bool:
-        """Whether the structure suggests index 0 or 1 but the index is higher, at the start and at other times."""
+        """Whether the structure suggests index 0 or 1, but the index is not clearly 0 or 1 at several random times."""
         orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
         if orders is None or not has_low_index(orders, y.size):
             return False
@@ -310,7 +310,7 @@ class LocallyJudgedPlan(Wrapped):
         return self._forms[values]
 
     def _with_states(self, request: Request) -> Request:
-        """The request with values for those unknowns only that are certainly states; the others are guesses."""
+        """The request without derivatives, so that values of unknowns that are not certainly states are guesses."""
         orders = None if self.traced is None or self.traced.orders is None else self.traced.orders()
         states = set() if orders is None else {j for row in orders for j, order in row.items() if order}
         if not request.settings.correct_initial or orders is None or len(states) == self.problem.n:

@@ -50,7 +50,7 @@ from daedal.solution.solution import Solution
 _RESOLVED = 100.0  # smallest first step, in units of (floating-point spacing at t) / rtol
 _ROUND_OFF = 1e-12  # largest relative difference between a given derivative and the computed one
 _UNCHANGED = 10.0  # largest change of a differential variable at a jump of the inputs, in tolerances
-_MOST_RUNS = 4  # number of pooled runs
+_MOST_RUNS = 4  # maximum number of pooled runs of a method
 _MOST_REPEATED = 10_000  # largest number of steps of a failed run that is repeated from the start
 _RUNAWAY = 1e10  # largest result that is accepted, relative to the values at which other methods stopped
 

@@ -174,7 +174,7 @@ class _Watch:
         self._size = 0.0
 
     def stops(self, steps: int, failures: int, degree: int, size: float) -> bool:
-        """Whether another method should take over."""
+        """Record the progress since the last check; return whether another method should take over."""
         taken, failed = steps - self._steps, failures - self._failures
         stuck = degree <= LOW_ORDER and size < min(0.99 * self._longest, SOON * self._size or np.inf)
         self._low = self._low + 1 if stuck else 0

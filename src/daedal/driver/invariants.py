@@ -26,8 +26,8 @@ _MOST_ROWS = 100  # number of algebraic equations up to which they are projected
 _CONSTANT = 1e-6  # rate of an invariant along the given slope, relative to its terms, up to which it is constant
 _ROUNDING = 1e-13  # round-off of an invariant, relative to its terms
 _SHORT = 1e-6  # difference of t for the partial derivative, relative to the interval
-_CONSTANT_OF_SLOPES = 0.01  # such a rate along the computed slopes of a DAE, which are less accurate
-_ROUGH = 1e-3  # such a rate if the partial derivative with respect to t is a difference quotient
+_CONSTANT_OF_SLOPES = 0.01  # like _CONSTANT, along the computed slopes of a DAE, which are less accurate
+_ROUGH = 1e-3  # like _CONSTANT, if the partial derivative with respect to t is a difference quotient
 _MOST_POINTS = 9  # maximum number of points of a solution at which invariants are checked
 
 
@@ -175,7 +175,7 @@ class Invariants:
         )
 
     def _follows_from_slopes(self, t: float, y: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """The equations that depend on differential variables only, whose derivatives at the start are known."""
+        """Mask of the equations in differential variables only, whose derivatives are known at the start."""
         if not self.rows.size and algebraic_rows(self.problem).size == 0 and isinstance(self.problem, Quasilinear):
             return np.ones(slopes.shape[0], dtype=bool)
         algebraic = algebraic_variables(self.problem.implicit(), t, y, np.zeros(y.size))
@@ -249,7 +249,7 @@ class InvariantProjection:
 
 
 def _store_values(m: int):
-    """A check for the values of invariants."""
+    """A function that checks the values of m invariants and stores them."""
 
     def store(result, target):
         values = np.ravel(real_array(result, "invariants", f"{m} real numbers"))

@@ -29,7 +29,7 @@ from daedal.solution.mechanical_solution import MechanicalSolution
 
 _VIOLATED = 1e-3  # residuals above this fraction of the largest one are named
 _POINTS = 50  # maximum number of output points that are checked
-_WRONG = 1e-6  # largest residual, relative to the terms of its equation
+_WRONG = 1e-6  # residual, relative to the terms of its equation, up to which the equation is satisfied
 _ROUNDOFF = 1e-12  # residuals below this fraction of the largest term of all equations count as zero
 
 

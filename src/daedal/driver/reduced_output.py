@@ -31,7 +31,7 @@ from daedal.solution.solution import Solution
 from daedal.solution.status import Status
 
 _MOST_POINTS, _MOST_NAMED = 50, 6
-# after a failure, a smaller singular value of the scaled system Jacobian indicates a singular point
+# singular value of the scaled system Jacobian below which a failed run is attributed to a singular point
 _NEARLY_SINGULAR = 1e-6
 
 

@@ -200,7 +200,7 @@ class ReducedRunState(FirstOrderRunState):
     def _lowered(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """u with small derivatives where the equations leave them open, and its sizes; None if little is gained.
 
-        These derivatives may grow with every new selection, until the equations have no solution near them.
+        Otherwise these derivatives may grow with every new selection, until the equations have no solution near them.
         """
         reduction, slope = self.plan.reduction, self.ready.slope()
         if self._limit <= GROWTH * LIMIT:
@@ -251,7 +251,7 @@ class ReducedRunState(FirstOrderRunState):
         return self._changes_selection(segment) or super().continues(segment)
 
     def _changes_selection(self, segment: Segment) -> bool:
-        """Whether a run that failed, or that the monitor stopped, continues with another selection."""
+        """Choose another selection after a failure or a stop by the monitor; return whether the run continues."""
         outcome, (t0, t1) = segment.outcome, self.request.span
         t, before = outcome.t_reached, self.plan.reduction
         watched = outcome.reason == Ending.HOOK_STOPPED

@@ -90,7 +90,7 @@ def _implicit_point(problem: ImplicitDAE, solution: Any, i: int) -> dict[str, An
 
 
 def _nothing(problem: Any, *_: Any) -> dict[str, Any]:
-    """No arguments: coefficients depend on time only."""
+    """No arguments, for problems whose coefficients depend on time only."""
     return {}
 
 

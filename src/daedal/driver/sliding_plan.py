@@ -17,7 +17,7 @@ from daedal.problems.compile import machine_value, with_numbers
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_implicit
 
-_ITERATIONS = 20  # largest number of Newton iterations for consistent values
+_ITERATIONS = 20  # maximum number of Newton iterations for consistent values
 _CONVERGED = 1e-12  # relative correction below which Newton's method has converged
 _SHARE = 1e-2  # atol of the integrals of the fractions, relative to rtol times the interval
 

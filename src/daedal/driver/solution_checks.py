@@ -160,7 +160,7 @@ def lost_sign(solution: Solution, atol: np.ndarray) -> tuple[int, float, float] 
 
 
 def contradict(one: Solution, other: Solution, rtol: np.ndarray, atol: np.ndarray, t: float | None = None) -> bool:
-    """Whether two solutions of a problem differ at their ends, or at t, by more than their errors."""
+    """Whether two solutions of a problem differ by more than their errors at t, by default at their ends."""
     a, b = (solution.y[:, -1] if t is None else _value(solution, t) for solution in (one, other))
     size = np.minimum(np.abs(a), np.abs(b))
     return bool(np.any(np.abs(a - b) > _CONTRADICTION * (rtol * size + atol)))

@@ -290,7 +290,7 @@ _LATER: dict[Any, tuple[str, ...]] = {
     ),
 }
 """Modules that runs would import late; they are imported with the plan, so that the time counts as first use."""
-_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # number of problems with cached plans, and of plans per problem
+_MOST_PROBLEMS, _MOST_PLANS = 32, 8  # maximum number of problems with cached plans, and of plans per problem
 _LARGEST_PLANNED = 10_000  # number of unknowns up to which plans are cached
 _keeping = Recent(_MOST_PROBLEMS)  # weak references to the problems with cached plans
 

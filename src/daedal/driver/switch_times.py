@@ -14,7 +14,7 @@ from daedal.symbolic.tracing.switched import SwitchedProblem
 _NEAR, _MOST_NEAR = (
     1e-10,
     100,
-)  # number of consecutive switches within this fraction of the interval above which they count as round-off
+)  # consecutive switches count as round-off if more than _MOST_NEAR are within the fraction _NEAR of the interval
 
 
 class SwitchTimes:

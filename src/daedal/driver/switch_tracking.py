@@ -35,7 +35,7 @@ _CLEAR = 1e-9  # relative tolerance for rates, and absolute tolerance for fracti
 _POINT = 1e-2  # times sqrt(rtol) and the elapsed time: distance at which an accumulation point counts as reached
 _FAR = 100.0  # times the tolerances: distance up to which a solution counts as remaining on a surface without sliding
 _SHARES_HELD = (0.5, 0.25, 0.75, 0.1, 0.9)
-_PIVOTS = 10  # largest number of pivots per surface
+_PIVOTS = 10  # maximum number of pivots per surface
 _RETURN = 10.0  # rate of the return to a surface while sliding, relative to 1 / (length of the interval)
 Rates = Callable[[], tuple[np.ndarray, np.ndarray] | None]
 """Returns u' of all switches in the current modes and the fractions of sliding switches, or None if undefined."""
@@ -463,7 +463,7 @@ class SwitchTracker:
         )
 
     def _held(self, group: list[int], widths: np.ndarray, time: float) -> bool:
-        """Whether there are fractions for which the solution stays on the surfaces; if so, use them."""
+        """Set fractions for which the solution stays on the surfaces; return whether there are any."""
         for share in _SHARES_HELD:
             self.sliding = [j for j in self.sliding if j not in group]
             self.held |= {*group}

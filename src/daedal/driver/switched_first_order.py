@@ -146,7 +146,7 @@ class SwitchedRunState(FirstOrderRunState):
         self._most_arcs = min(2 * self._most_arcs, _MOST_ARCS) if count == len(arcs) else 1
 
     def _switch_event(self, j: int, direction: int) -> EventRecord:
-        """A switch at a known time."""
+        """The event of switch j at the current time, which was known in advance."""
         at = self._t, self.y0, self.yp0
         name = self.tracker.switches[j].name
         return EventRecord(*at, self._n_own + j, name, direction, False, "switch", located="known")
@@ -183,7 +183,7 @@ class SwitchedRunState(FirstOrderRunState):
     def _passes_start(self, outcome: Outcome) -> bool:
         """Move the start of an arc slightly ahead if infinite slopes prevent it.
 
-        Returns whether the state there differs by no more than a few tolerances.
+        Returns whether the start was moved, and the state changes by no more than a few tolerances in between.
         """
         failure, arc = outcome.failure, self._arc
         if failure is None:
@@ -269,7 +269,7 @@ class SwitchedRunState(FirstOrderRunState):
         self.y0 = y
 
     def _tell(self, outcome, j: int):
-        """Mark the event at which sliding starts."""
+        """Change the kind of the event at which the solution starts to slide on switch j to "slides"."""
         name = self.tracker.switches[j].name
         for i, event in enumerate(outcome.events):
             if event.kind == "switch" and event.t == self._t and event.name == name:
@@ -342,7 +342,7 @@ class SwitchedRunState(FirstOrderRunState):
         return InitialResult(self.y0, slope, good, np.inf)
 
     def _has_index_2(self, result: InitialResult, h: float, weights: np.ndarray) -> bool:
-        """Whether y' must satisfy a hidden constraint; determined at the first restart."""
+        """Whether y' must satisfy a hidden constraint; determined at the first restart, then cached."""
         if self._index_2 is None:
             plan, t = self.plan, self._t
             may_be = plan.implicit.n <= LARGEST_DENSE and not plan.is_plain(t, result.y, result.yp)

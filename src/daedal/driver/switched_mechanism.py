@@ -24,7 +24,7 @@ from daedal.symbolic.tracing.function import SwitchedParams
 from daedal.symbolic.tracing.mixture import SLACK
 from daedal.symbolic.tracing.sliding import sliding_system
 
-_FARTHEST = 1e3  # times the tolerances: largest projection of a state onto the constraints of a new branch
+_FARTHEST = 1e3  # times the tolerances: largest change by a projection onto the constraints of a new branch
 
 
 @dataclass(frozen=True)

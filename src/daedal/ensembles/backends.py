@@ -129,7 +129,7 @@ def probe(request: EnsembleRequest, chunk: Chunk) -> FirstMember:
 
 
 def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:
-    """Run the first member of a chunk in this thread: its result, its solution and its time in seconds."""
+    """Run the first member of a chunk in this thread; return its result, its solution and the time in seconds."""
     part, limit, began = Part.empty(chunk), worker.request.member_timeout, time.perf_counter()
     with nullcontext() if limit is None else Alarm(limit):
         solution = worker.member(part, 0, chunk)
@@ -137,7 +137,7 @@ def _timed(worker: Worker, chunk: Chunk) -> tuple[Part, Any, float]:
 
 
 def interpreter_needed(request: EnsembleRequest, solution: Any) -> str:
-    """Why runs of a request mostly hold the GIL."""
+    """The reason why runs of a request mostly hold the GIL; empty if they do not."""
     if request.is_factory:
         return "each member builds its problem in Python"
     if isinstance(request.problem, HybridProblem):

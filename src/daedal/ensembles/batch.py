@@ -56,7 +56,7 @@ class Batch(ABC):
         """Rows of starts, and of slopes if needed; None if starts are not given as vectors."""
 
     def reasons(self, starts: np.ndarray, slopes: np.ndarray | None) -> np.ndarray:
-        """Set the parameters, complete starts and slopes; returns a nonzero reason for members left to the driver."""
+        """Complete starts and slopes in place; return a code for each member, 0 if the loop can run it."""
         return np.zeros(len(starts), dtype=np.int64)
 
     def _made_of(self, ready: Any, task: Any, image: Image, own: Any, pointers: dict[str, Any], bridges: list) -> None:
@@ -161,7 +161,7 @@ class Batch(ABC):
     def _keep(
         self, part: Part, reasons: np.ndarray, states: np.ndarray, finals: np.ndarray, ends: np.ndarray
     ) -> list[int]:
-        """Store the successful members; returns the rows of the others."""
+        """Store the results of the successful members; return the rows of the members that the driver must run."""
         request, good = self.request, (reasons == _FINISHED) | (reasons == _EVENT_STOP)
         rows = np.flatnonzero(good)
         if rows.size:
@@ -272,7 +272,7 @@ class FirstOrderBatch(Batch):
     _unknown_z = False  # whether z is computed at the start
 
     def __init__(self, runner: Any, start: Any, params: Any):
-        # explicit methods need no derivatives; for others, derivatives are checked at the start of each member
+        # only implicit methods need derivatives, which are checked at the start of each member
         plan = direct_plan(runner, params, irregular=True)
         self.request = request = runner.request
         if not isinstance(plan, FirstOrderPlan):
@@ -356,7 +356,10 @@ class FirstOrderBatch(Batch):
         return y, None if self._ordinary else slopes
 
     def reasons(self, starts: np.ndarray, slopes: np.ndarray | None) -> np.ndarray:
-        """Leave members whose index is not clearly 0 or 1 at the start to the driver, for closer analysis."""
+        """Complete starts and slopes in place; return 0 for members whose index at the start is clearly 0 or 1.
+
+        The driver analyses and runs the others.
+        """
         from daedal.ensembles.batch_kernel import NOT_PLAIN
 
         count = len(starts)

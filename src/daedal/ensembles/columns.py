@@ -33,7 +33,7 @@ class MemberColumn:
 
 
 class Vectors:
-    """Vectors such as (q0, v0): the form accepted by :func:`daedal.solve`, with a leading axis for varying ones."""
+    """Vectors such as (q0, v0): the form accepted by :func:`daedal.solve`, with a leading axis if they vary."""
 
     def __init__(
         self, columns: Sequence[MemberColumn | None], bare: bool = False, mode: str | None = None, scalar: bool = False
@@ -169,7 +169,7 @@ class Chunk:
     params: Any
 
     def member(self, i: int) -> tuple[Any, Any]:
-        """Start and parameters of one run; the latter are None if those of the problem apply."""
+        """Start and parameters of one run; None instead of parameters if the problem's own parameters apply."""
         return self.starts.member(i), None if self.params is None else self.params.member(i)
 
     def only(self, rows: Sequence[int]) -> list[Chunk]:
@@ -305,7 +305,7 @@ class NumbersOf:
         return rows
 
     def _input_place(self, name: str, shape: tuple[int, ...]) -> np.ndarray | None:
-        """The positions of an input's numbers, found by changing them; None if they are not unmodified numbers."""
+        """The positions of an input's numbers, found by changing the input; None if the numbers are modified."""
         if ("input", name) not in self._places:
             markers = 0.7310585786300049 * (1.0 + np.arange(int(np.prod(shape, dtype=int))))
             value = float(markers[0]) if not shape else markers.reshape(shape)

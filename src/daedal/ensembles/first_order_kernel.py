@@ -1,4 +1,4 @@
-"""Members that are first-order problems: stiff ones are solved by Rosenbrock methods, others by explicit methods.
+"""Members that are first-order problems, solved by Rosenbrock methods if stiff, otherwise by explicit methods.
 
 See :mod:`daedal.ensembles.batch_kernel`.
 """
@@ -88,7 +88,7 @@ def begin_ordinary(address, k):
 
 @part
 def begin_watch(own):
-    """Initialise a member before its first step."""
+    """Reset the checks of a member before its first step."""
     own.points, own.suspicious = 0, 0
     own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
     own.signs[:] = 0
@@ -96,7 +96,7 @@ def begin_watch(own):
 
 @entry(MEMBER)
 def look_at_slice(address, reason):
-    """Repeat the checks of the driver during a run and at its end."""
+    """Repeat the checks of the driver after a slice; return `reason`, or why the member is left to the driver."""
     batch = record_at(address, BATCH)
     own, run = record_at(batch.own, FIRST_ORDER), batch.run
     _watch_signs(run, own)

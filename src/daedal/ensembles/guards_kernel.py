@@ -128,7 +128,10 @@ def memory_of(h, mode, fired, values):
 
 @part
 def judge(h, mode, run, t, y, step):
-    """Determine directions of the guards, and initially held signs; returns 0, or IMMEDIATE if one fires."""
+    """Determine directions of the guards, and initially held signs.
+
+    Returns 0, IMMEDIATE if a guard fires at the start, or NOT_PLAIN if the member is left to the driver.
+    """
     m, roots = mode.m, run.roots
     values, direction = mode.values, roots.direction
     copy(direction, mode.direction)
@@ -209,7 +212,7 @@ def _fired_before(h, mode, i):
 
 @part
 def _band(mode, roots, t, y, values, band):
-    """Compute the changes of guards due to errors within the tolerance."""
+    """Compute the changes of guards due to errors within the tolerance; False if a guard is undefined."""
     rtol, atol, moved, found = mode.rtol, mode.atol, mode.moved, mode.found
     for j in range(mode.n):
         moved[j] = y[j] + BAND * max(rtol[j] * abs(y[j]) + atol[j], TINY) * np.cos(0.7 + 1.3 * j)
@@ -222,7 +225,7 @@ def _band(mode, roots, t, y, values, band):
 
 @part
 def _noise(mode, roots, t, y, values, noise):
-    """Compute the changes of guards due to round-off."""
+    """Compute the changes of guards due to round-off; False if a guard is undefined."""
     rounded, found = mode.rounded, mode.found
     for j in range(mode.n):
         rounded[j] = y[j] + NOISE * abs(y[j]) * np.cos(0.7 + 1.3 * j)
@@ -235,7 +238,7 @@ def _noise(mode, roots, t, y, values, noise):
 
 @part
 def _leave(mode, run, roots, t, y, step, values, noise, zero, near, sides, waits):
-    """Compute for guards that are zero the side to which they move, and when their values exceed round-off."""
+    """Compute for guards near zero the sign that they take, and when they exceed round-off; False if undefined."""
     k, m = mode.n_q, mode.m
     slope, ahead, found = run.yp, mode.moved, mode.found
     if not zero.any() and not near.any():

@@ -216,7 +216,7 @@ def _turn(own, batch, run, steps):
 
 @part
 def _count_failure(own, run, lane, l):
-    """Count a failure of a Rosenbrock step; their number is limited."""
+    """Count a failure of a Rosenbrock step; after too many consecutive failures the lane becomes idle."""
     failures = own.linear.failures
     failures[l] += 1.0
     if failures[l] >= 2 * run.most_failures:
@@ -240,7 +240,8 @@ def _try_step(run, steps, lane, l):
 
 @part
 def _look_back(own, constraints, steps):
-    """Check lanes with strongly rotated constraints individually; leave members with corners to single runs."""
+    """Check lanes with strongly rotated constraints one by one; leave members that may have passed a singular
+    configuration or a corner to the loop over single members."""
     nx, n_c, accepted = constraints.nx, constraints.n_c, steps.accepted
     if not is_near(constraints, steps):
         monitor = own.monitor
@@ -293,7 +294,7 @@ def _accept(own, batch, run, steps, l):
 
 @part
 def _is_suspicious(own, run, steps, lane, l, is_done):
-    """Repeat the checks of the loop over single members for first-order problems at the end of a step."""
+    """Whether a member fails the checks of first-order problems at the end of a step or, if `is_done`, of the run."""
     watch = record_at(own.watches + _WATCH_SIZE * l, FIRST_ORDER)
     y = run.scratch
     _gather(y, steps.y, l)

@@ -29,7 +29,7 @@ LINEAR_STEPS = Struct(
 
 @part
 def attempt_linear(linear, steps):
-    """y at the end of the step and the size of its error."""
+    """Compute y at the end of the step and the size of its error."""
     n, block, one = steps.n, steps.slopes.block, spread(1.0)
     copy_rows(block, steps.phi[0], n)
     copy_rows(block[n:], linear.yp, n)

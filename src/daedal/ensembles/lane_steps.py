@@ -138,7 +138,7 @@ def _slopes_to(steps, k):
 
 @part
 def attempt(steps):
-    """Stages, y at the end of the step and the size of its error."""
+    """Compute the stages, y at the end of the step and the size of its error."""
     n, h, t, y, k = steps.n, at(steps.h), at(steps.t), steps.y, steps.k
     put(steps.bad, set_weights(steps))
     known = at(steps.known)

@@ -239,7 +239,7 @@ class ProcessesBackend:
         again += chunk.only([k for k in range(chunk.count) if k != row])
 
     def _buried(self, process: _WorkerProcess, again, broken: dict[int, int], deliver, how: str) -> None:
-        """Run the members of a dead process one by one; those that terminate a process again count as failed."""
+        """Queue the members of a dead process one by one; a member that has terminated two processes has failed."""
         chunk = process.chunk
         if chunk is None:
             return

@@ -68,7 +68,7 @@ def solve_many(
     t_span : (float, float)
         Start and end, the same for all members.
     initial : tuple, array, mapping, frame, list or iterator
-        The initial values of :func:`daedal.solve`; varying ones have a leading axis of length N: ``(q0, v0)``
+        The initial values of :func:`daedal.solve`, with a leading axis of length N if they vary: ``(q0, v0)``
         with `q0` of shape (N, n_q) and `v0` of shape (n_q,) or None. An array of shape (N, n) holds complete states,
         such as ``ensemble.final.y``. A mapping or a frame holds variables by name. A list or an iterator has one entry
         for each member, tuples or mappings.

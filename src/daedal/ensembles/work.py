@@ -285,7 +285,7 @@ class Worker:
     def try_batch(self, chunk: Chunk, known: Part | None = None) -> float | None:
         """Time of the first member in a batch kernel; None if it does not run there bit-identically to the driver.
 
-        The batch kernel is then used for all others; unsupported members are left to the driver.
+        The batch kernel then runs the other members; members that it does not support are left to the driver.
         """
         self._asked = True
         [first] = chunk.only([0])
@@ -293,7 +293,7 @@ class Worker:
             known = Part.empty(first)
             self.member(known, 0, first)
         if known.status[0] not in (FINISHED, EVENT):
-            self._asked = False  # a failed member does not show whether a batch kernel applies; try another one
+            self._asked = False  # a failed member does not show whether a batch kernel applies; try another member
             return None
         member = first.member(0)
         batch = self._made(*member)
@@ -321,7 +321,7 @@ class Worker:
         return self._own.batch
 
     def _made(self, start: Any, params: Any) -> Any:
-        """A batch kernel for members like this one; None if unavailable."""
+        """A batch kernel for members with starts and parameters of this form; None if unavailable."""
         from daedal.ensembles.batch import BatchUnsupported, FirstOrderBatch, MechanismBatch
         from daedal.ensembles.batch_modes import ModesBatch
 

@@ -8,7 +8,7 @@ INTERVALS = 6  # number of intervals that must shrink by nearly the same factor
 EVEN = 0.2  # largest deviation of the ratios of intervals from that factor c, relative to max(c, 1 - c)
 SHRINKING = 0.5  # largest last interval, as a fraction of the first
 RESOLUTION = 1e3 * float(np.finfo(float).eps)  # smallest distinguishable relative distance of times
-CLOSE = 100.0  # distance from the accumulation point at which to stop, in units of RESOLUTION
+CLOSE = 100.0  # distance from the accumulation point, in units of RESOLUTION, below which the run stops
 FEW = 30  # number of transitions that count as chattering if they are on average less than RESOLUTION apart
 WINDOW = 500  # number of transitions over which chattering is measured
 # the run chatters if the rest of the interval would take more than this multiple of the maximum number of transitions
@@ -59,7 +59,7 @@ class AccumulationWatch:
         return len(times) > INTERVALS and abs(times[-1] - times[-2]) < SHRINKING * abs(times[1] - times[0])
 
     def forget(self):
-        """Reset after an accumulation has been handled."""
+        """Clear the recorded times after an accumulation has been handled."""
         self._times.clear()
         self._recent.clear()
 

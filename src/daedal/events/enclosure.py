@@ -40,7 +40,7 @@ ENCLOSURE = Struct(
 
 _FREE, _CROSSED, _UNDECIDED, _JUMPY = 0, 1, 2, 3  # verdicts on a piece; _JUMPY: undecided, and the function may jump
 _DEEPEST = 60
-_NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function that count as noise
+_NOISY_CHANGES = 20  # number of sign changes of a smooth, non-monotone function from which on they count as noise
 _ROUNDED = 4e-15  # bound of the rounding error of a polynomial, relative to the sum of the sizes of its terms
 _CLOCK = 2.0 * float(np.finfo(float).eps)  # relative uncertainty of the difference of two times
 _TINY = 1e-300
@@ -173,7 +173,7 @@ def _leave_noise(roots, t):
 
 @part
 def _judge(roots, a, b, is_last, t_end, psi, phi, k):
-    """Evaluate the bounds of all functions over the piece between a and b."""
+    """Store the verdicts on all functions over the piece between a and b; return the verdict on the piece."""
     search, aim, interior = roots.search, roots.aim, roots.interior
     verdicts, enclosed, begin, end = search.verdicts, search.enclosed, search.begin, search.end
     held_side, held_for = roots.held_side, roots.held_for

@@ -113,7 +113,7 @@ def _lowest(system, roots, i, left, length, t_end, psi, phi, k, allowed):
 
 @part
 def _value(system, roots, i, t, t_end, psi, phi, k, sign):
-    """Function i, times its sign at the start of the search."""
+    """Value at t of function i, multiplied by `sign`, and the status of the evaluation."""
     trial = roots.trial
     status = evaluate_on(system, roots, t, t_end, psi, phi, k, trial)
     return sign * trial[i], status

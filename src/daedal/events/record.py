@@ -63,7 +63,7 @@ class Switching:
         return search
 
     def takes(self, functions: SwitchingFunctions) -> bool:
-        """Whether the record can be used for the given functions, which may have other parameters."""
+        """Use the given functions if they differ only in parameters, directions and start; return whether they do."""
         if functions is self.functions:
             return True
         if not functions.is_like(self.functions):

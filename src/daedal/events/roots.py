@@ -94,7 +94,7 @@ def locate(system, roots, t_low, t_high, t_end, psi, phi, k):
 
 @part
 def _take_aim(roots):
-    """The active directions; functions inside their layer, or just reaching it, have no roots."""
+    """Store the active directions in ``roots.aim``; monitored functions in their layer, or reaching it, are muted."""
     n = roots.n
     directions, aim, location = roots.direction, roots.aim, roots.location
     side, crooked = roots.side, roots.crooked

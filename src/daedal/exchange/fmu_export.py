@@ -137,8 +137,8 @@ def export_fmu(
     Parameters
     ----------
     problem : ODE, MassMatrixDAE, ImplicitDAE, SemiExplicitDAE, MechanicalSystem, HybridProblem, Model or Circuit, ...
-        The problem; its functions must be traceable. One of index 2 or higher that is not a mechanism is reduced to
-        index 1 first.
+        The problem; its functions must be traceable. A problem of index 2 or higher that is not a mechanism is first
+        reduced to index 1.
     path : path
         The file to write, with the extension ``.fmu``.
     initial : object
@@ -420,7 +420,7 @@ def numbers_of(
 
 
 def tableau_of(method: Any, problem: Any, rtol: float, by: str = "an FMU") -> Any:
-    """The coefficients of the method, an explicit or a Rosenbrock one."""
+    """The coefficients of the method, an explicit Runge-Kutta or a Rosenbrock method."""
     explicit = isinstance(problem, (MechanicalSystem, ODE))
     if isinstance(method, str) and method == "auto":
         method = "dopri5" if explicit else "rodas4" if rtol >= _SHARP else "rodas5p"

@@ -212,7 +212,7 @@ def _experiment(model: FMUModel, more: dict[str, str]) -> dict[str, str]:
 
 
 def build_description(identifier: str) -> str:
-    """sources/buildDescription.xml of FMI 3.0."""
+    """The text of sources/buildDescription.xml, a file of FMI 3.0."""
     root = ET.Element("fmiBuildDescription", {"fmiVersion": "3.0"})
     configuration = ET.SubElement(root, "BuildConfiguration", {"modelIdentifier": identifier})
     files = ET.SubElement(configuration, "SourceFileSet", {"language": "C99"})

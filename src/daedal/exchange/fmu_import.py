@@ -16,8 +16,8 @@ from daedal.exchange.fmu_instance import FMUInstance, has_directional_derivative
 from daedal.problems.checks import check_finite
 from daedal.symbolic import Untraceable
 
-_FIRST_NUDGE, _LAST_NUDGE = 1e-15, 1e-9  # first and last offset beyond a zero of an indicator
-_BEFORE = 1e-7  # offset before the zero; all relative to max(1, |t|)
+_FIRST_NUDGE, _LAST_NUDGE = 1e-15, 1e-9  # offsets beyond a zero of an indicator, in units of max(1, |t|)
+_BEFORE = 1e-7  # offset before this zero, in units of max(1, |t|)
 _MODE = "fmu"
 
 
@@ -116,7 +116,7 @@ class ImportedFMU:
         return _FMUFunction(function, name, bool(self.parameters), bool(self.inputs))
 
     def _entry(self, initial: Any) -> tuple[str, Any]:
-        """Begin a run: the discrete states are reset to those of the start."""
+        """Begin a run: the discrete states are reset to their start values."""
         with self._lock:
             self._numbers = None
         return _MODE, self.initial if initial is None else initial

@@ -18,7 +18,7 @@ from daedal.problems.problem_sources import is_source
 
 _FRAMES = 301  # minimum number of frames of the drawing
 _MOST_STEPS = 200_000
-_FEW = 6  # number of sliders above which those of start values are hidden at first
+_FEW = 6  # number of sliders above which the sliders of start values are hidden at first
 
 
 def studio(
@@ -47,8 +47,8 @@ def studio(
     Parameters
     ----------
     problem : ODE, MassMatrixDAE, ImplicitDAE, SemiExplicitDAE, MechanicalSystem, Model, Circuit, ...
-        The problem; its functions must be traceable. One of index 2 or higher that is not a mechanism is reduced to
-        index 1 first.
+        The problem; its functions must be traceable. A problem of index 2 or higher that is not a mechanism is first
+        reduced to index 1.
     t_span : (float, float)
         The time interval.
     initial : object

@@ -27,7 +27,7 @@ from daedal.problems.arguments import FIRST, PARAMS, SECOND, TIME, WHOLE, in_sta
 from daedal.problems.named_inputs import in_driven_form
 from daedal.symbolic.tracing.switching_functions import TracedGuards
 
-_SAME = 1e-3  # relative difference of rates that count as equal
+_SAME = 1e-3  # relative difference of rates up to which they count as equal
 
 
 @dataclass
@@ -190,8 +190,10 @@ class Guards:
     # --- guards in the form used by the driver ------------------------------------------------------------------------
 
     def switching(self, event: GuardEvent, sizes: Mapping[str, int], n: int, params: Any) -> SwitchingFunctions | None:
-        """The guards as switching functions whose record is created once; None for a state other than that of the
-        mode."""
+        """The guards as switching functions, which are reused between arcs; None if a method integrates other unknowns.
+
+        A method integrates other unknowns if their number `n` differs from the length of the state of the mode.
+        """
         if self.form.second_order or n != (2 * self.form.problem.n_q if self.form.mechanical else self.form.n):
             return None
         self._stretches += 1
@@ -328,8 +330,10 @@ class Guards:
         return sides, waits, rates
 
     def _passes(self, i: int, t: float, before: ModeEnd | None, rate: float, step: float) -> bool:
-        """Whether a guard, of the transition just taken, has the same rate as before it: it marks an instant, not a
-        limit."""
+        """Whether a guard of the transition just taken has the same rate as before the transition.
+
+        Such a guard marks an instant; it is not a limit of the state.
+        """
         if before is None or before.mode != self.mode or self.transitions[self.owner[i]].name != before.crossed:
             return False
         values = self.evaluate(t, before.y, before.yp)
@@ -412,9 +416,9 @@ class UserEvents:
         return found
 
     def _leaves_to(self, side: int, i: int, j: int, begin: Instant, step: float) -> bool:
-        """Whether function j of event i, which is zero, moves to one side, or stays at zero.
+        """Whether function j of event i, which is zero, stays at zero or moves to the given side.
 
-        Near a zero its sign may be round-off: it counts if two points agree.
+        Near a zero the sign of the function may be round-off: it counts if two points agree.
         """
         motion, seen = self._form.motion(begin.t, begin.y, begin.yp), 0.0
         for part in _AHEAD:

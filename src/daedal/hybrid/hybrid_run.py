@@ -258,7 +258,6 @@ class HybridRun:
         at=None,
         located="known",
     ):
-        """Take a transition."""
         source, t = self.mode, self.t
         target = transition.target(t, y, yp)
         if target is None:
@@ -287,7 +286,7 @@ class HybridRun:
         self.store.record(HybridEvent(t, name, kind, self.mode, target, before, after, direction, located=located))
 
     def _look_out(self, transition: BoundTransition):
-        """Check whether transitions accumulate or chatter."""
+        """If transitions accumulate, take the one defined for that or stop the run; stop it if they chatter."""
         point = self.watch.add(transition.name, self.t)
         if point is not None:
             leaving = self.problem.accumulation_from(self.mode)
@@ -307,7 +306,7 @@ class HybridRun:
     # --- break points -----------------------------------------------------------------------------------------------
 
     def _reach_end(self, solution: Solution):
-        """No guard has fired: the end of the segment was reached, or the user interrupted the run."""
+        """Store an arc that ended with its segment, or by an interrupt of the user, which is then raised."""
         interrupted = solution.status == "interrupted"
         t = self.pieces[self.piece][1]
         if interrupted:
@@ -334,8 +333,7 @@ class HybridRun:
         return self.piece == len(self.pieces) - 1
 
     def _end_piece(self, end: Instant | None):
-        """End the run, or continue after the break point; functions whose sign is different after it have fired
-        there."""
+        """End the run, or continue after the break point, with the events whose functions change sign across it."""
         if end is None or self._is_last():
             raise RunStopped(True, "finished", messages.end_reached(self.request.span[1]))
         form, guards = self.forms[self.mode], self.guards[self.mode]
@@ -357,7 +355,7 @@ class HybridRun:
             raise RunStopped(True, "event", messages.event_stopped(stopping, self.t))
 
     def _after(self, y: np.ndarray) -> ModeInitial:
-        """Consistent values after a break point, where conditions on t have changed, extrapolated back to it."""
+        """Consistent values at a break point, extrapolated from just after it, where conditions on t have changed."""
         form = self.forms_here[self.mode]
         if form.mechanical or form.ordinary:
             return self._consistent(self.mode, ModeInitial(y, None, not form.mechanical))

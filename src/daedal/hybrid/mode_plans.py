@@ -156,7 +156,10 @@ class HybridPlan(Plan):
         return plan
 
     def settled(self, mode: str, request: Request, t: float, y: np.ndarray) -> np.ndarray | None:
-        """A mechanism's state projected onto the constraints of a mode; None if it is too far away, or without code."""
+        """The state of a mechanism projected onto the constraints of a mode.
+
+        None if the state is too far away, or the mechanism has no suitable machine code.
+        """
         plan = self.plan(mode, request.problem, request.settings)
         system = plan.machine_system()
         if system is None or system.contact is not None or system.n_w or system.force_uses_multipliers:

@@ -249,8 +249,8 @@ _NEGLIGIBLE = 1e-3  # size, in tolerances, below which an entry of the state cou
 
 @dataclass
 class ModeInitial:
-    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether they may be corrected, and
-    whether they are known to be consistent."""
+    """Initial values of a mode: the stacked vector, y' of an implicit problem, whether the values may be
+    corrected (`correct`), and whether they are known to be consistent (`found`)."""
 
     y: np.ndarray
     yp: np.ndarray | None
@@ -303,7 +303,7 @@ class BoundTransition:
 
 
 def _continued(transition: Transition, source: str, target: str, old: StateForm, new: StateForm, y) -> np.ndarray:
-    """The unchanged state: copied, or matched by variable names."""
+    """The state after a transition without a reset: copied, or matched by variable names."""
     named = old.problem.names is not None and new.problem.names is not None
     if old.labels == new.labels or (type(old.problem) is type(new.problem) and old.n == new.n and not named):
         return y[: new.n].copy()

@@ -66,7 +66,7 @@ class Sampled:
             object.__setattr__(self, name, steps)
 
     def begin(self, u: np.ndarray) -> Callable[[float, np.ndarray], Any]:
-        """Start a run: returns a function of the outputs, whose values are the inputs that act from then on."""
+        """Start a run; return a function of t and the outputs that computes the inputs acting from t on."""
         reset = getattr(self.controller, "reset", None)
         if callable(reset):
             reset()

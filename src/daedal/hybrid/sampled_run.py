@@ -45,7 +45,7 @@ class ControlledSignal(Signal):
 
 
 class SampledRun(HybridRun):
-    """A run whose pieces begin with a call of the controller, except at other break points."""
+    """A run in which the controller is called at the start of each segment, unless that is another break point."""
 
     def __init__(self, request: Request, pieces: list[tuple[float, float]], progress: Progress, sampled: Sampled):
         stated = {name: x for name, x in _inputs(request.problem).items() if not callable(x)}
@@ -93,7 +93,7 @@ class SampledRun(HybridRun):
         super()._take_inputs()
 
     def _due(self) -> float:
-        """The time of the next call, reduced by its rounding error."""
+        """The time of the next call, reduced by a small fraction of `dt` to allow for rounding errors."""
         return self.request.span[0] + (self._calls - 1e-6) * self._dt
 
     def _control(self, y: np.ndarray):

@@ -113,7 +113,7 @@ def _check_accelerations(manifold: Manifold, z, a, redundant, assembly: SystemWo
     terms = (
         np.abs(K) @ np.abs(a) + np.abs(bias) + 1e-2 * manifold.typical * (np.max(np.abs(a)) + rate * np.max(np.abs(v)))
     )
-    # Further terms: accelerations due to forces, since others vanish at rest, and the round-off of differences in time.
+    # Further terms: accelerations due to forces, since the terms above vanish at rest, and round-off of differences.
     step = float(manifold.assembly.record["time_increment"])
     terms += 1e-2 * manifold.typical * np.max(np.abs(used["force"])) / (np.max(np.abs(used["mass"])) or 1.0)
     terms += ROUNDOFF / _CONTRADICTION_OF_ACCELERATIONS * manifold.typical * np.max(manifold.sizes(q)) / step**2

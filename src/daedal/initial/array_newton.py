@@ -23,7 +23,7 @@ SATISFIED = 1e-10
 """Residual, as a fraction of the terms of an equation, below which it counts as satisfied."""
 LARGEST_DENSE = 400
 """Number of unknowns of an array above which its matrices are sparse."""
-_STIFF = 1e-2  # unit of changes of the entries of a tier, relative to other entries
+_STIFF = 1e-2  # unit of changes of the entries of a tier, relative to the unit of all other entries
 _DIAGONAL = 1e-10
 _TINY = 1e-300
 _ITERATIONS = 60
@@ -32,8 +32,8 @@ _NEARBY, _ALTERED = (
     1e-5,
     0.1,
 )  # relative perturbation of values, and largest relative change of a stable coefficient
-_MOVED = 1e-3  # fraction of its norm by which a change must move entries of a tier to be used for them
-_SHORTEST = 2.0**-20  # smallest fraction of a correction
+_MOVED = 1e-3  # fraction of its norm by which a direction of the kernel must move a tier to be used for it
+_SHORTEST = 2.0**-20  # smallest fraction of a correction that is attempted
 _EPS = float(np.finfo(float).eps)
 
 
@@ -163,7 +163,7 @@ def _is_stable(array: JetEquations, t: float, z, shape, sizes, jacobian) -> np.n
 
 
 def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers: Sequence[np.ndarray], rank: float):
-    """Row factors of the equations, and the correction with minimal changes."""
+    """Row factors of the equations, and the correction with minimal changes, for a dense matrix."""
     rows, columns = factors
     measures = [(columns / reach, tier) for tier in tiers]
     solution = preferred_solution(scaled(matrix, rows, columns), -rows * residual, measures, rank)
@@ -171,7 +171,7 @@ def _dense_step(matrix: np.ndarray, factors, residual, reach: np.ndarray, tiers:
 
 
 def _sparse_step(matrix: Any, residual: np.ndarray, reach: np.ndarray, tiers: Sequence[np.ndarray]):
-    """The minimum-norm correction for large arrays, with much larger weights for the tiers.
+    """Row factors of the equations, and the minimum-norm correction, in which changes of the tiers cost much more.
 
     The least-squares problem is regularised by a small diagonal, since equations may be dependent.
     """
@@ -196,9 +196,9 @@ def preferred_solution(
     matrix, right : numpy.ndarray
         Scaled, so that ranks are meaningful.
     tiers : sequence of (factors, mask)
-        Entries, and the factors by which they are measured.
+        Factors by which all entries are measured, and the mask of the entries of the tier.
     tolerance : float
-        Fraction of the largest singular value below which others count as zero.
+        Fraction of the largest singular value below which a singular value counts as zero.
     """
     u, s, vt = np.linalg.svd(matrix, full_matrices=True)
     rank = int(np.sum(s > tolerance * s[0])) if s.size else 0

@@ -134,7 +134,7 @@ def _completed(
     guessed: np.ndarray,
     determined: np.ndarray,
 ) -> tuple:
-    """Consistent values from guesses; values that must be determined are recomputed from another guess."""
+    """Consistent values from guesses of the entries `guessed`; raise if the entries `determined` depend on a guess."""
     found, reason = None, None
     for guess in _GUESSES if guessed.size else _GUESSES[:1]:
         start = values.copy()

@@ -478,7 +478,7 @@ def linear_slopes(problem, e: np.ndarray, b: np.ndarray, r: np.ndarray) -> tuple
 
 
 def _complete_from_other_guesses(problem, workspace, t, x, xp, h, weights) -> InitialResult:
-    """Search for z from the guesses after the first one."""
+    """Search for z from all guesses except the first, until an iteration converges; return the last result."""
     result = InitialResult(x, xp, False, np.inf)
     for guess in islice(evaluable_guesses(problem, t, x), 1, None):
         result = complete(workspace, t, guess, xp, h, weights)

@@ -284,7 +284,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
             )
             return again if again is not None and again.satisfied else point
         first = point if first is None else first
-        if held.any():  # fixed values may have a rounding error of t or, near zero, of themselves
+        if held.any():  # fixed values may be inexact: computed from a rounded t, or round-off near zero
             point = solve_array(array, t, start, np.arange(held.size), tiers, sizes, rank=rank, units=units)
             if point is not None and point.satisfied:
                 own, near = np.abs(start)[held], _NEXT_TO_ZERO * sizes.reshape(shape)[held]
@@ -294,7 +294,7 @@ def _solved(array: NonlinearDerivativeArray, t, given, known, held, weights, ran
 
 
 def _extended(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Additional rows of unknown values."""
+    """The values in an array of the given shape: further rows are zero, or False, and excess rows are dropped."""
     found = np.zeros(shape, dtype=values.dtype)
     rows = min(len(values), shape[0])
     found[:rows] = values[:rows]

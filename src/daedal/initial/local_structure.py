@@ -215,12 +215,12 @@ _HALVINGS = 30
 _DIP = 0.5  # fraction of the largest sample below which a local minimum is examined closely
 _FLAT = 0.99  # a sample above this fraction of its larger neighbour does not count as a local minimum
 _NEAR = 1e-5  # fraction of the largest value below which a value counts as zero
-_RESOLVED = 1e-8  # precision of times, as a fraction of the sample spacing
+_RESOLVED = 1e-8  # precision of located times, as a fraction of the sample spacing
 
 
 @dataclass(frozen=True)
 class StructureInterval:
-    """An interval of constant structure; None if there are no consistent values near the solution."""
+    """An interval of constant structure; `structure` is None if no consistent values were found near the solution."""
 
     start: float
     end: float
@@ -453,7 +453,7 @@ class _StructureFollower:
         return times[best], values[best]
 
     def _gauged(self, gauge: _Gauge, t: float) -> float:
-        """The smallest singular value at a time; 0 if there are no consistent values."""
+        """The smallest singular value at t: 0 without consistent values, infinite if fewer differentiations suffice."""
         found = self._consistent(t)
         if found is None:
             return 0.0

@@ -20,14 +20,14 @@ from daedal.problems import MechanicalSystem
 from daedal.problems.checks import check_weight
 
 ROUNDOFF = 64.0 * float(np.finfo(float).eps)
-_DIFFERENCES = 2e-11  # residual of velocities if the Jacobian is a finite difference
+_DIFFERENCES = 2e-11  # relative residual of velocities that counts as round-off if the Jacobian is a finite difference
 _VANISHED = 1e-2  # size assumed for a row that is zero, as a fraction of its size in the neighbourhood
 _NO_GRADIENT = 1e-6  # smallest norm of a gradient, relative to the size of its constraint
 _MAX_ITERATIONS = 100
 _SHORTEST = 1e-5
 _RANK = 1e-9
 _SAFE_PIVOT = 1e-2
-_NEARLY = 1e-10  # relative accuracy of Newton's method at a double zero
+_NEARLY = 1e-10  # residual, relative to its terms, up to which a double zero counts as found by Newton's method
 
 
 class Manifold:
@@ -114,7 +114,7 @@ class Manifold:
         return known[: self.n_g]
 
     def velocity_limits(self, q, v, relative: float) -> np.ndarray:
-        """Limits of residuals of K v + k: the given fraction of the terms, or rounding errors."""
+        """Limits of the residuals of K v + k: the given fraction of their terms, and errors of differences in time."""
         rates, K = self.velocity(q, np.zeros(self.n))
         limits = relative * (velocity_terms(K, v, rates) + _VANISHED * self.typical * np.max(np.abs(v)))
         known = getattr(self.system, "condition_sizes", None)

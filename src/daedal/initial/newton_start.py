@@ -21,8 +21,8 @@ _POLISHING = 20
 _INVISIBLE = 1e-20  # correction, in units of the weights, that leaves y' unchanged with an artificial step of 1e-12
 _TOLERANCE = 0.01 * 0.33  # EPINIT times the Newton tolerance
 _SUFFICIENT = 1e-4
-_CORRECTIONS = 6  # largest number of minimum-norm corrections
-_UNMOVED = 1e-14  # correction, relative to the largest value, for which partial derivatives count as unchanged
+_CORRECTIONS = 6  # maximum number of minimum-norm corrections
+_UNMOVED = 1e-14  # correction, relative to the largest value, up to which partial derivatives count as unchanged
 _RANK = 1e-10  # fraction of the largest singular value below which a direction is not corrected
 _SMALLEST = np.finfo(float).eps ** (2.0 / 3.0)
 

@@ -202,9 +202,9 @@ _ITERATIONS = 10
 _CORRECTIONS = 30
 _CONVERGED = 1e-7
 _TOLERATED = 0.33  # weighted size below which a correction is within the error test
-_EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint that counts as round-off, relative to its terms
-_NEARLY_EXACT = 1e-13  # tolerance if corrections no longer reduce the residual
-_EXACT_RATE = 1e-8  # tolerance for the derivative, which is a finite difference
+_EXACT = 0.5 * float(np.finfo(float).eps)  # violation of a constraint, relative to its terms, up to which it is exact
+_NEARLY_EXACT = 1e-13  # the same limit if corrections no longer reduce the violation
+_EXACT_RATE = 1e-8  # the same limit for derivatives of constraints, which are finite differences
 
 
 @dataclass
@@ -345,7 +345,7 @@ class _Start:
         return (self.row_scale * matrix.T).T
 
     def find(self) -> bool:
-        """Whether consistent values were found."""
+        """Move x and x' onto their constraints, and solve for the unknowns; return whether this succeeded."""
         self._move_positions()
         self._move_velocities()
         return self._solve()

@@ -15,7 +15,7 @@ from daedal.mechanics.sparse.structure import SingularMatrix
 from daedal.problems import MechanicalSystem
 
 _SMALL = 1e-6  # inconsistencies up to this fraction of the terms of a constraint are corrected automatically
-_NEGLIGIBLE = 1e-9  # absolute errors of q and v that are negligible
+_NEGLIGIBLE = 1e-9  # absolute errors of q and v up to which they are negligible
 
 
 def sparse_start(
@@ -96,7 +96,7 @@ def _size(q, v, offset: int) -> float:
 
 
 def _refuse_infinite(assembly: SparseWorkspace, t: float, q: np.ndarray, v: np.ndarray):
-    """Name the function with nonfinite values."""
+    """Raise an error that names the function if values at the start are not finite."""
     for name, values in (
         ("mass", assembly.mass(t, q).data),
         ("constraint_jacobian", assembly.jacobian(t, q).data),

@@ -27,7 +27,7 @@ from daedal.problems.checks import check_finite, check_mask
 
 _STEP = float(np.cbrt(np.finfo(float).eps))  # increment of central differences, relative to the size of a value
 _SHORTEST = 1.0 / 64.0  # smallest step of the homotopy
-_MOST_STEPS = 60  # largest number of attempted steps of the implicit Euler method
+_MOST_STEPS = 60  # maximum number of attempted steps of the implicit Euler method
 _TINY = 1e-300
 _UNSATISFIED = 1e-8  # residual of a given equation, relative to its terms, above which an error names it
 
@@ -103,7 +103,7 @@ class _Extended:
         return sp.vstack([self._array.settled_jacobian(t, jet), sp.csr_array(slopes)], format="csr")
 
     def begin(self, t: float, jet: np.ndarray) -> np.ndarray:
-        """The additional equations at the first point, checked."""
+        """The additional equations at the first point; stores their number, and raises if one of them is not finite."""
         values = self._rows(t, jet)
         self.count = values.size
         if not np.isfinite(values).all():
@@ -197,7 +197,7 @@ def _as_list(equations: Any) -> list[Any]:
 
 
 def _rows(problem: Any, own: SystemEquations, given: Any) -> Rows:
-    """One entry of the given equations as a function of (t, jet)."""
+    """One item of `equations`, "steady", a mapping or a function, as a function of (t, jet) that returns an array."""
     if isinstance(given, str):
         if given != "steady":
             raise InvalidProblemError(f"equations={given!r} is unknown; known: 'steady'")

@@ -32,7 +32,7 @@ from daedal.initial.newton_start import InitialResult, weighted_size
 _LARGEST_DENSE = 100  # number of unknowns up to which dense factors are faster
 _SINGULAR = 1e-12  # reciprocal condition number below which a scaled matrix counts as singular
 _ITERATIONS = 12
-_CONVERGED = 1e-14  # correction, relative to the value, that counts as round-off
+_CONVERGED = 1e-14  # correction, relative to the value, up to which it counts as round-off
 _ROUNDOFF = 1e2 * float(np.finfo(float).eps)
 _LARGEST_RANK = 600  # number of unknowns up to which ranks are computed, with dense matrices
 _RANK, _ZERO = 1e-8, 1e-12  # pivots relative to the largest one: the smallest nonzero pivot, and the round-off of zero
@@ -150,7 +150,7 @@ class _Stages:
         return matrix
 
     def constrain(self, weights: np.ndarray, reach: float) -> bool:
-        """Whether the states satisfy their constraints after correction."""
+        """Correct the states so that they satisfy their constraints; return whether they do."""
         made = self.structure
         if not made.hidden.size:
             return True
@@ -175,7 +175,7 @@ class _Stages:
         return False
 
     def determine(self, weights: np.ndarray) -> bool:
-        """Whether the derivatives of states, and the other unknowns, were found."""
+        """Compute the derivatives of the states, and the other unknowns; return whether the iteration has converged."""
         last, made = np.inf, self.structure
         for _ in range(_ITERATIONS):
             residual, matrix = self._at(made.values), self._matrix()
@@ -206,7 +206,7 @@ class _Stages:
         return float(np.max(np.where(np.isfinite(size), size, np.inf), initial=0.0))
 
     def differentiate(self) -> bool:
-        """Whether the derivatives of the other unknowns were found."""
+        """Compute the derivatives of the unknowns that are not states; return whether they are finite."""
         free = ~self.structure.states
         if free.any():
             self.yp[free] = 0.0
@@ -217,7 +217,7 @@ class _Stages:
     # --- singular system Jacobian -------------------------------------------------------------------------------------
 
     def combine(self, weights: np.ndarray, reach: float) -> bool:
-        """Whether the second stage was solved, together with the derivatives of its combinations Z F."""
+        """Solve the second stage and the derivatives of its combinations Z F; return whether this succeeded."""
         made, last, given = self.structure, np.inf, self.y.copy()
         states = np.flatnonzero(made.states)
         for _ in range(_ITERATIONS):

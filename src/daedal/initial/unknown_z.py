@@ -56,7 +56,7 @@ Values = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def solved_for_z(values: Values, rows: np.ndarray, n_y: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stacks (y, z) with g = 0 by Newton's method in z, and the members for which it contracts from the guess."""
+    """The `rows` (y, z) after Newton's method for g = 0 in z, and a mask of the rows for which it has converged."""
     rows, solved, size = rows.copy(), np.zeros(len(rows), dtype=bool), np.full(len(rows), np.inf)
     active = ~solved
     for _ in range(_MOST_ITERATIONS):
@@ -79,7 +79,7 @@ def solved_for_z(values: Values, rows: np.ndarray, n_y: int) -> tuple[np.ndarray
 
 
 def start_with_z(problem: SemiExplicitDAE, implicit: Any, t0: float, x0: np.ndarray) -> np.ndarray:
-    """(y, z) with g = 0 from the first guess if Newton's method with exact derivatives contracts; else the guess."""
+    """(y, z) with g = 0 if Newton's method with exact derivatives converges from the first guess; else this guess."""
     x, slopes = next(evaluable_guesses(problem, t0, x0)), np.zeros(x0.size)
 
     if implicit.sparsity is not None or not getattr(implicit.jacobian, "is_derivative", False):

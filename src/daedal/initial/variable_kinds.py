@@ -89,7 +89,7 @@ def _column_groups(problem) -> list[np.ndarray]:
 
 # --- User-supplied structure of an implicit problem, compared with its equations at the start -----------------------
 _SEEN = 1e-6  # fraction of a directional derivative above which missing entries are located
-_MOST_LOOKED_AT = 5  # number of equations examined at most
+_MOST_LOOKED_AT = 5  # maximum number of equations examined
 
 
 def refuse_wrong_algebraic(problem: Any, t: float, y: np.ndarray, yp: np.ndarray) -> None:

@@ -163,7 +163,7 @@ def flexible_slider_crank(form: str = "index3", damped: bool = False, t1: float 
     -----
     The coordinates are the angles of crank and rod, the position of the slider, the amplitudes w1, w2 of two
     transverse sines, and the axial displacements u1, u2 of midpoint and end of the rod. The initial slider position
-    satisfies the constraint; that of the test set is larger by 2e-10, which the index-2 form does not detect.
+    satisfies the constraint; the position in the test set is larger by 2e-10, which the index-2 form does not detect.
     Accelerations are of the order of 10^4, elastic displacements of 10^-4: ``model.extra`` has ``sizes`` of all
     unknowns, on which ``atol`` in ``model.options`` is based.
 

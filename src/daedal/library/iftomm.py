@@ -124,8 +124,8 @@ def four_bars(n: int = 2, speed: float = 1.0, t1: float = 10.0, coordinates: str
 def whirling_angle(t: float, rate: float, frequency: float) -> tuple[float, float]:
     """Angle a from the upright position and rate of a'' = frequency^2 sin a with a(0) = 0 and a'(0) = `rate` > 0.
 
-    With W^2 = frequency^2 + rate^2/4 and the parameter m = (frequency/W)^2 a = 2 am(W t + K(m)) - pi and a' = 2 W dn
-    (Jacobi's elliptic functions; K is the quarter period).
+    The solution is a = 2 am(W t + K(m)) - pi and a' = 2 W dn(W t + K(m)), with W^2 = frequency^2 + rate^2/4 and the
+    parameter m = (frequency/W)^2 of Jacobi's elliptic functions; K is the quarter period.
     """
     from scipy.special import ellipj, ellipk
 

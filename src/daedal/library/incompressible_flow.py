@@ -35,7 +35,7 @@ class StaggeredGrid:
     """A unit square of cells x cells cells: sparse matrices that act on interior velocities y = (u, v) and pressures z.
 
     u is at (i h, (j + 1/2) h), v at ((i + 1/2) h, j h), the pressure at ((i + 1/2) h, (j + 1/2) h), with i varying
-    fastest; that of the cell in the lower left corner is 0 and not an unknown.
+    fastest. The pressure of the cell in the lower left corner is 0 and not an unknown.
     """
 
     cells: int

@@ -240,8 +240,8 @@ def charge_pump(t1: float = 1200.0) -> Model:
 
     Notes
     -----
-    Units are V, ns, pF, pC and mA, in which all unknowns are of order 1; those of the test set are V, s, F, C and
-    A. The channel charges are not differentiable when the transistor begins to conduct, since both of its ends
+    Units are V, ns, pF, pC and mA, in which all unknowns are of order 1; the test set uses V, s, F, C and A. The
+    channel charges are not differentiable when the transistor begins to conduct, since both of its ends
     do so simultaneously. Branches cannot be tracked there; with ``model.options`` step size control handles them. As in
     the test set, the options exclude the current from the error test, which no step across one of its jumps would pass.
 

@@ -13,7 +13,7 @@ named like its module:
     such functions the model is identified by name.
 ``parameters``
     Descriptions of the parameters (several of the same kind may share one), for the docstring; a type before a colon
-    replaces that of the signature. Common parameters are described here (``_COMMON``).
+    replaces the type in the signature. Common parameters are described here (``_COMMON``).
 ``positive``, ``choices``
     Parameters that must be positive numbers, and the permitted values of others.
 ``t_span``, ``options``, ``plot``
@@ -187,7 +187,7 @@ class Model:
 
     @property
     def solvable(self) -> bool:
-        """Whether the problem determines its solution; the few that do not are used to test their rejection."""
+        """Whether the problem determines its solution; a few problems that do not serve to test error messages."""
         return self.index is not None
 
     @property
@@ -362,7 +362,7 @@ def check_positive(**parameters: Any) -> None:
 
 # --- common parts of mechanical models --------------------------------------------------------------------------------
 
-# Their reference is the vector (q, v) at the end of the interval. ``model.extra`` contains, if known,
+# The reference is the vector (q, v) at the end of the interval. ``model.extra`` contains, if known,
 #
 # * ``lam``: the multipliers at the time of the reference, holonomic constraints first;
 # * ``exact(t)``: the closed-form solution, the vector (q, v) at time t, and ``exact_lam(t)``, its multipliers;

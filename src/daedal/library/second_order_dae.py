@@ -44,7 +44,7 @@ def second_order_model(
 def _mechanical_model(
     system: daedal.MechanicalSystem, exact: Callable[..., np.ndarray], t_span, sign: float, compiled: bool
 ) -> Model:
-    """The motion of a mechanical system, whose multiplier is `sign` times that of the second-order form."""
+    """The motion of a mechanical system, with `sign` times the multiplier of the second-order form."""
     t0, t1 = t_span
 
     def state(t: float) -> np.ndarray:
@@ -81,7 +81,7 @@ def order_reduction(frequency: float = 20.0, t1: float = 2.0, compiled: bool = F
     The solution is :math:`x_1 = f_2,\ x_2 = f_1 - f_2' - f_2''`. Only :math:`x_1` occurs differentiated: the order of
     the variables is (2, 0), and ``model.problem.first_order()`` has index 3. The companion form of the textbooks,
     ``model.problem.first_order(order=[2, 2])``, has the additional variable :math:`v_2 = f_1' - f_2'' - f_2'''` and
-    index 4; it is the second component of ``model.extra["exact"](t, 1)``.
+    index 4; this variable is the second component of ``model.extra["exact"](t, 1)``.
 
     Examples
     --------

@@ -197,14 +197,14 @@ def jay_index2(t1: float = 1.0) -> Model:
 
     Notes
     -----
-    The hidden constraint is quadratic in z: :math:`0 = 2 y_1^2 y_2^3 z^2 - 3 y_1^2 y_2^2 z + y_1^4 y_2^2`, on the
-    solution :math:`2 e^{-4t} z^2 - 3 e^{-2t} z + 1 = 0`, with the roots :math:`z = e^{2t}` and :math:`z = e^{2t}/2`. A
-    method whose steps are too long may end on the second root, which also satisfies the constraint; half-explicit
-    methods of order 4 do so with 20 steps on [0, 1].
+    The hidden constraint is quadratic in z: :math:`0 = 2 y_1^2 y_2^3 z^2 - 3 y_1^2 y_2^2 z + y_1^4 y_2^2`; on the
+    solution it is :math:`2 e^{-4t} z^2 - 3 e^{-2t} z + 1 = 0`, with the roots :math:`z = e^{2t}` and
+    :math:`z = e^{2t}/2`. A method whose steps are too long may end on the second root, which also satisfies the
+    constraint; half-explicit methods of order 4 do so with 20 steps on [0, 1].
 
-    Half-explicit methods have their full order here, so ``model.options`` select one. BDF formulas have theirs with
-    constant steps; with variable steps DASSL remains at orders 1 and 2, since changes of the step size perturb z, which
-    in turn perturbs the differential variables.
+    Half-explicit methods have their full order here, so ``model.options`` select one. BDF formulas have their full
+    order with constant steps; with variable steps DASSL remains at orders 1 and 2, since changes of the step size
+    perturb z, which in turn perturbs the differential variables.
 
     ``model.extra`` has ``exact(t, derivative)``, for derivative 0 and 1.
 

@@ -1,4 +1,4 @@
-"""Linear DAEs whose index differs from that of the pencil: Brenan, Campbell and Petzold, sections 2.4 and 3.1.
+"""Linear DAEs whose index differs from the index of the pencil: Brenan, Campbell and Petzold, sections 2.4 and 3.1.
 
 ``model.extra["exact"](t, derivative)`` is the closed-form solution, for derivative 0 and 1.
 """
@@ -39,7 +39,7 @@ def unsolvable_pencil_residual(t, x, xp):
 
 @model
 def unsolvable_pencil() -> Model:
-    r"""A DAE with a regular pencil that has the solutions :math:`x = \varphi(t)\,(t, 1)` with an arbitrary function.
+    r"""A DAE with a regular pencil and the solutions :math:`x = \varphi(t)\,(t, 1)` for any function :math:`\varphi`.
 
     Notes
     -----

@@ -1,9 +1,9 @@
 """The examples of Ascher and Petzold: linear DAEs whose constraints, or constraint forces, rotate.
 
-Two are Hessenberg DAEs of index 2, with the solution x = e^t (1, 1), y = -e^t/(2 - t) for any nu. In the first, the
-constraint rotates fast; in the second, only the direction B of the constraint force does. The third is a mechanical
-system of second order, with the data that reproduce the tables of the paper; the printed mass matrix and damping are
-inconsistent with its B.
+The first two are Hessenberg DAEs of index 2, with the solution x = e^t (1, 1), y = -e^t/(2 - t) for any nu. In the
+first, the constraint rotates fast; in the second, only the direction B of the constraint force does. The third is a
+mechanical system of second order, with the data that reproduce the tables of the paper; the printed mass matrix and
+damping are inconsistent with its matrix B.
 """
 
 import math

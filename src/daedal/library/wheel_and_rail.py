@@ -141,9 +141,9 @@ def wheelset(t1: float = 10.0) -> Model:
     x is the displacement to the left, y upwards, z along the track relative to a motion at the nominal speed, theta the
     yaw, phi the roll, beta the spin rate minus the nominal one. A contact is at the position xi along the axle and
     the angle psi of the wheel. Multipliers are in units of 10^4 N. The contact constraint holds at velocity level,
-    as in the test set, whose initial multipliers have five digits; those here also satisfy the derivative of this
-    constraint. ``model.extra`` has ``sizes`` of all unknowns, on which ``atol`` in ``model.options`` is based. Friction
-    saturates and recovers hundreds of times; these switches are left to step size control.
+    as in the test set, whose initial multipliers have five digits; the multipliers of this model also satisfy the
+    derivative of the constraint. ``model.extra`` has ``sizes`` of all unknowns, on which ``atol`` in ``model.options``
+    is based. Friction saturates and recovers hundreds of times; these switches are left to step size control.
 
     Examples
     --------

@@ -274,7 +274,7 @@ def _check_tolerance(n: int, value, name: str) -> tuple[np.ndarray, float]:
 
 
 def full_matrix(problem, values) -> np.ndarray:
-    """The matrix a problem's function returned, in any supported structure, as a dense array."""
+    """Convert the matrix that a function of the problem returned, in any supported structure, to a dense array."""
     if hasattr(values, "toarray"):
         return values.toarray()
     values, n = np.asarray(values, dtype=float), problem.n // getattr(problem, "copies", 1)

@@ -35,7 +35,7 @@ def derivative_at(name: str, value: Any, derivative: Callable[..., Any] | None, 
 
 _FIRST = 0.02  # first increment, for |t| up to 1000; proportional to |t| beyond
 _RATIO, _MOST_TRIED = 8.0, 24
-_GOOD = 1e-8  # accepted relative difference of the two polynomials; the better one is far more accurate
+_GOOD = 1e-8  # relative error up to which an increment is accepted; the returned derivatives are far more accurate
 
 
 def derivatives_by_differences(function: Callable[[float], np.ndarray], t: float, m: int) -> np.ndarray:

@@ -94,8 +94,8 @@ class ImplicitDAE(TakesInputs, Compilable):
     inputs: Any = None
     invariants: Callable[..., Any] | None = None
     linearly_implicit: ClassVar[Any] = None  # steps of linearly implicit methods, for traced problems
-    # number of copies of the unknowns in y: more than 1 if y holds a solution and its sensitivities, where the matrix
-    # belongs to the solution
+    # number of copies of the unknowns in y: more than 1 if y consists of a solution and its sensitivities; the Newton
+    # matrix is then the matrix of the equations for the solution alone
     copies: ClassVar[int] = 1
 
     def __post_init__(self):

@@ -37,7 +37,7 @@ class MassMatrixDAE(Quasilinear):
     algebraic : mask or list of int or str, optional
         The variables whose derivative does not occur in M y'; detected from zero columns if M is constant.
     sparsity : scipy.sparse matrix, optional
-        Structure of df/dy. That of a constant M is added; if M is a function, `sparsity` must include its structure.
+        Structure of df/dy. The structure of a constant M is added; if M is a function, include its structure here.
     bandwidth : (int, int), optional
         Lower and upper bandwidth (ml, mu) of df/dy and M.
     names : sequence of str, optional
@@ -51,8 +51,8 @@ class MassMatrixDAE(Quasilinear):
 
     Notes
     -----
-    It is an :class:`ImplicitDAE` with the residual M y' - f, so analysis and index reduction apply to it. The initial
-    values are y0, or (y0, yp0). If M is singular, y0 must satisfy the equations that contain no derivatives;
+    The problem is an :class:`ImplicitDAE` with the residual M y' - f, so analysis and index reduction apply to it. The
+    initial values are y0, or (y0, yp0). If M is singular, y0 must satisfy the equations that contain no derivatives;
     ``correct_initial=True`` adjusts its algebraic components accordingly.
 
     Examples

@@ -99,7 +99,7 @@ class MechanicalSystem(TakesInputs, Compilable):
         Names of the constraints, position constraints first.
     force_sparsity : scipy.sparse matrix, optional
         For large systems with sparse matrices: structure of the derivatives of the force with respect to q and v,
-        shape (n_q, n_q); its values do not matter. By default that of M and :math:`G^T G`.
+        shape (n_q, n_q); its values do not matter. By default the structure of M and :math:`G^T G`.
     inputs : list of str, or mapping {name: default}, optional
         External inputs. Functions that depend on inputs receive the vector u of all inputs as their last argument, or
         single inputs by name; see :meth:`with_inputs` and `inputs` of :func:`daedal.solve`.

@@ -197,7 +197,7 @@ class Inputs(Mapping[str, Any]):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of an input: ``()`` for a number, ``(m,)`` for a vector."""
+        """The shape of each input, by name: ``()`` for a number, ``(m,)`` for a vector."""
         return {name: np.shape(value) for name, value in self.defaults.items()}
 
     @property

@@ -43,7 +43,7 @@ class ODE(Quasilinear):
 
     Notes
     -----
-    It is an :class:`ImplicitDAE` with the residual y' - f, and can be used wherever an ImplicitDAE is accepted. The
+    An ODE is an :class:`ImplicitDAE` with the residual y' - f, and can be used wherever an ImplicitDAE is accepted. The
     initial values are y0; ``(y0, None)`` is equivalent. The automatic choice starts with an explicit method,
     :class:`DOPRI5` or :class:`DOP853`, and switches to an implicit one if the equations turn out to be stiff.
 

@@ -181,9 +181,9 @@ def _check_shape(name: str, shape, expected):
 
 
 def _with_mass(sparsity, mass):
-    """The structure of df/dy combined with that of a constant mass matrix; users must include that of a mass function.
+    """The union of the structures of df/dy, of a constant mass matrix and of the diagonal.
 
-    The diagonal is always included.
+    Users must include the structure of a mass matrix function in `sparsity`.
     """
     if sparsity is None:
         return None

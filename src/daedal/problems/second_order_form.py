@@ -55,7 +55,7 @@ class SecondOrderForm:
 
 
 def natural_form(problem: SecondOrderDAE) -> SecondOrderForm:
-    """y = (x, x' of the variables of order 2)."""
+    """The problem with y = (x, x' of the variables of order 2)."""
     assert problem.order is not None
     velocities = np.flatnonzero(problem.order == 2)
     names = tuple([problem.label(i) for i in range(problem.n)] + problem.velocity_names(velocities))

@@ -331,7 +331,7 @@ class ContinuedRun:
         self.restart()
 
     def restart(self):
-        """Restart at t, where functions have jumped; if that is impossible, the next call tries again."""
+        """Restart at t, where functions have jumped; if this raises an error, the next call tries again."""
         try:
             self._restart()
         except BaseException as error:

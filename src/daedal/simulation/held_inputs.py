@@ -73,7 +73,7 @@ class HeldInputs:
         self._refreshed: list[Any] = []
 
     def _own(self, problem, params, stated, names, values, own, hold):
-        """Copies of the dictionaries that contain the values, for this simulation only."""
+        """Copy the dictionaries that contain the values, and create a problem that uses these copies."""
         driven = isinstance(params, Driven)
         given = params.given if driven else params
         boxes = self._boxes

@@ -224,7 +224,10 @@ def interval(sol: Any, t_span: Any) -> tuple[float, float]:
 
 
 def _chosen(sol: Any, drawing: Any) -> Any:
-    """The given drawing, that of a library model or system, or an inferred one: a Drawing or (t, q) -> Scene."""
+    """The given drawing, or the drawing of a library model or system, or an inferred drawing.
+
+    Returns a Drawing, or a function (t, q) -> Scene.
+    """
     if isinstance(drawing, Drawing) or callable(drawing):
         return drawing
     if drawing is not None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
 _DASHES: tuple[Any, ...] = ("-", (0, (4.5, 1.6)), (0, (1.2, 1.4)), (0, (6.0, 1.5, 1.2, 1.5)))
 _ROW = 0.21  # height of a row in inches
-_LARGE = 1e6  # larger errors are drawn as arrows at this value
-_SMALL = 1e-17  # smaller errors are drawn at this value
+_LARGE = 1e6  # errors above this value are drawn as arrows at this value
+_SMALL = 1e-17  # errors below this value are drawn at this value
 
 
 def plot_comparison(

@@ -162,7 +162,7 @@ class DrawnGeometry:
         return found
 
     def _alone(self, row: int) -> bool:
-        """Store a row as a rod between two points, or as an anchor or guide of one point; returns whether it is one."""
+        """Store a row as a rod between two points, or as an anchor or guide of one point; False if it is neither."""
         tied = self._tied([row])
         if not tied or len(tied) > 2 or any(self._turns(row, k) for k in tied):
             return False
@@ -233,7 +233,7 @@ def _fixed(points: dict[str, Any], place: Pair) -> str:
 
 
 def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
-    """Loops of links rotated by angles, each closed by two rows; all start at the origin."""
+    """A drawing of loops of links rotated by angles, each closed by two rows, from the origin; None if impossible."""
     points: dict[str, Any] = {"origin": (0.0, 0.0)}
     rods: list[tuple[str, ...]] = []
     known: dict[Any, str] = {}  # names of joints shared by several loops, by the links that lead to them

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # P. Tol, Colour Schemes (SRON technical note EPS/TN/09-002, 2021): the three colours of "high-contrast", which also
-# differ in lightness, then three of "muted" with this property. Lines of the latter are dashed.
+# differ in lightness, then three of "muted" with this property, for which lines are dashed.
 COLOURS = ("#004488", "#DDAA33", "#BB5566", "#332288", "#44AA99", "#AA4499")
 DASHES: tuple[Any, ...] = ("-", "-", "-", (0, (4.5, 1.6)), (0, (4.5, 1.6)), (0, (4.5, 1.6)))
 LINES = tuple(zip(COLOURS, DASHES))
@@ -125,8 +125,8 @@ def _number(value: float) -> str:
 # --- common parts of figures ------------------------------------------------------------------------------------------
 
 WIDTH = 7.0  # width of figures over time, in inches
-_PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # inches, for one, two, three and more panels
-_LINE_HEIGHT = 0.18  # of a legend, in inches
+_PANEL_HEIGHTS = (3.2, 1.8, 1.8, 1.5)  # panel heights in inches, for one, two, three and more panels
+_LINE_HEIGHT = 0.18  # height of a line of a legend, in inches
 _ONE_COLUMN = 4  # largest number of panels in one column; more are arranged in two
 _LONG_NAME = 16  # number of characters above which names are placed above a panel
 _MARKERS = ("v", "D", "s", "o")

@@ -52,7 +52,7 @@ FILTERS = {
     "index 2": "index 2",
     "index 3": "index 3",
 }
-# order of cards: these first, then moving ones, then the others
+# problems whose cards come first; animated problems follow, then all others
 FIRST = (
     "seven_body",
     "double_pendulum",

@@ -285,8 +285,8 @@ def _near_line(coordinate: np.ndarray, spacing: float, camera: Camera) -> np.nda
 
 # --- figures and GIFs -------------------------------------------------------------------------------------------------
 
-_WIDTHS = (5.0, 7.0)  # inches, for figures with one picture and with several
-_DPI, _SHAPE = 200, 0.75  # height over width of a picture
+_WIDTHS = (5.0, 7.0)  # figure widths in inches, with one picture and with several
+_DPI, _SHAPE = 200, 0.75  # dots per inch; height over width of a picture
 _GIF_WIDTH, _GIF_FRAMES, _GIF_MOST = 480, 80, 400
 
 

@@ -20,7 +20,7 @@ _ABOUT = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles placed in a body-fixed frame by a matrix (3, 4); without `color`, that of the body is used."""
+    """Triangles placed in a body-fixed frame by a matrix (3, 4); without `color`, the colour of the body is used."""
 
     triangles: Triangles
     matrix: np.ndarray

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # inches
+_STEP_HEIGHT, _ORDER_HEIGHT = 1.05, 0.75  # panel heights in inches
 
-_MOST_ORDERS = 7  # highest order up to which every order has a tick; those of Radau are 5, 9 and 13
+_MOST_ORDERS = 7  # highest order up to which every order has a tick; the orders of Radau are 5, 9 and 13
 
 
 def plot_solution(
@@ -235,7 +235,7 @@ def _limit_step_axis(sol: daedal.Solution, step_axes: Axes) -> None:
 
 # --- hybrid solutions: variables with event marks, and the modes over time below --------------------------------------
 
-_STATES = {"closed": LINES[0][0], "stick": LINES[0][0], "slip": LINES[1][0]}  # of contacts
+_STATES = {"closed": LINES[0][0], "stick": LINES[0][0], "slip": LINES[1][0]}  # colours of the states of contacts
 _STRIP, _LANE = 0.35, 0.22  # inches: height of the mode panel, and of each mode in it
 
 

@@ -14,7 +14,7 @@ HANDFUL = 6  # number of variables selected from more than FEW; largest number i
 SMALLEST_SHARE = 0.08  # fraction of the height of a shared panel that each variable must fill
 SMOOTH = 800  # number of points of a smooth curve
 DRIFT_POINTS = 400  # largest number of points at which drift is computed
-ROUND_OFF = 1e-16  # smaller residuals are drawn at this value
+ROUND_OFF = 1e-16  # residuals below this value are drawn at this value
 EXACT = 1e-14  # residuals up to this value are not drawn
 _MOST_SEGMENTS = 2000  # number of segments up to which dense output is used
 _NO_JUMP = 1e-3  # changes between segments up to this fraction of the range of a curve are no jumps
@@ -93,7 +93,7 @@ def blocks_of(
 
 
 def wishes(variables: Any, further: Sequence[Any] = ()) -> list[Any] | None:
-    """Variables requested as a list or as separate arguments; None if none are."""
+    """Variables requested as a list or as separate arguments; None if no variables are requested."""
     if variables is None and not further:
         return None
     return [*([variables] if isinstance(variables, (str, int, np.integer)) else list(variables or ())), *further]
@@ -170,7 +170,7 @@ def multiplier_names(sol: Any) -> list[str]:
 
 
 def _with_few_points(sol: Any) -> np.ndarray:
-    """Stored and additional, evenly spaced times, for a smooth curve."""
+    """The stored times, together with evenly spaced times for a smooth curve."""
     low, high = sol.dense.interval
     return np.unique(np.concatenate([np.linspace(low, high, SMOOTH // 2), np.clip(sol.t, low, high)]))
 

@@ -9,11 +9,11 @@ import numpy as np
 from daedal.errors import InvalidProblemError
 
 _PIVOT = 1e-11  # entries of a column below this fraction of its largest entry count as zero
-_TIE = 1e-11  # relative difference of ratios that count as equal
-_EXACT = 1e-10  # relative violation of complementarity attributed to round-off
-_WRONG = 1e-6  # relative violation of complementarity that is not round-off
-_DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
-_COVERS = 4  # number of artificial columns that are tried
+_TIE = 1e-11  # relative difference of ratios up to which they count as equal
+_EXACT = 1e-10  # relative violation of complementarity up to which it is attributed to round-off
+_WRONG = 1e-6  # relative violation of complementarity above which a solution is rejected
+_DEPENDENT = 1e-9  # relative size below which singular values count as zero: gradients by differences are not exact
+_COVERS = 4  # maximum number of artificial columns that are tried
 _TURNS = 20  # maximum number of rotations of the polygons that approximate friction cones
 _NEWTON = 40  # maximum number of Newton steps for round cones
 _FIRST_SHARE, _LEAST_SHARE = 0.1, 1e-4  # first and smallest increment of friction on the path, as fractions of mu

@@ -19,7 +19,7 @@ from daedal.problems import MechanicalSystem
 
 _NO_SIZE = 1e-6  # positions smaller than this, relative to the velocities, provide no scale
 _OUTGROWN = 1e4  # factor by which coordinates may grow before difference increments are chosen again
-_DEPENDENT = 1e-9  # relative singular values that count as zero: gradients by differences are not exact
+_DEPENDENT = 1e-9  # relative size below which singular values count as zero: gradients by differences are not exact
 
 Pressed = dict[int, tuple[float, int]]
 """The known normal force of each contact, and the index of its first tangent."""
@@ -57,9 +57,9 @@ class Terms:
     def _press(self, pressed: Pressed):
         """Add a coordinate for each contact with a known normal force: a block pressed onto a floor.
 
-        Its gap is zero, the force of the floor is the known force, and impulses of other contacts do not affect it;
-        Coulomb's law then applies to all contacts in the same form. Its mass is that of the slip, so that accelerations
-        are comparable.
+        The gap of such a contact is zero, the force of the floor is the known force, and impulses of other contacts do
+        not affect the block; Coulomb's law then applies to all contacts in the same form. The mass of the block is the
+        effective mass along the tangent, so that accelerations are comparable.
         """
         n, k, count = self.mass.shape[0], len(pressed), len(pressed) + self.N.shape[0]
         masses = np.eye(n + k)
@@ -83,7 +83,7 @@ class Terms:
 
     @cached_property
     def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
-        """Units of velocities in which all masses are one, so that light and heavy bodies have equal weight."""
+        """Units of velocities in which all masses are one, and factors with which the rows of K have norm one."""
         masses = np.abs(np.diag(self.mass))
         largest = float(np.max(masses, initial=0.0)) or 1.0
         unit = 1.0 / np.sqrt(np.where(masses > 0.0, masses, largest))
@@ -220,7 +220,7 @@ def typical_point(q: np.ndarray, v: np.ndarray) -> np.ndarray:
 # --- contacts that remain closed, stick and slip: complementarity of accelerations -----------------------------------
 
 
-AT_REST = 1e-9  # relative rate of a gap, or its second derivative, that counts as zero
+AT_REST = 1e-9  # relative rate of a gap, or relative second derivative, up to which it counts as zero
 _HELD = 1e-9  # least margins of contacts that share the load: of P, relative to the largest P, and of friction
 _CONE = 1e-6  # relative violation of the friction cone allowed for an impact without collision
 
@@ -310,7 +310,7 @@ class ContactRules:
         return bool(normal.min() < 0.0 or np.min(reserve[self.owner[held]], initial=0.0) < 0.0)
 
     def _kept(self, forces: Forces, closed: np.ndarray, held: np.ndarray) -> Forces:
-        """Forces moved off their limits by a small fraction, for contacts that can just support the load."""
+        """The forces, changed slightly so that `closed` contacts do not open and the tangents `held` do not slip."""
         size = _HELD * float(np.max(np.abs(forces.normal), initial=0.0))
         normal = np.where(closed, np.maximum(forces.normal, size), 0.0)
         tangential = forces.tangential.copy()
@@ -452,13 +452,13 @@ class _Closed:
         return self.size / least if least > 0.0 else 0.0
 
     def margin(self) -> float:
-        """det B divided by its value without friction: 1, or zero if the slip jams."""
+        """det B divided by its value without friction: 1 without sliding contacts, 0 if the slip jams."""
         if not self.sliding or not self.b.size:
             return 1.0
         return float(np.linalg.det(self._scaled) / np.linalg.det(self._symmetric))
 
     def complementary(self, mu: np.ndarray) -> np.ndarray | None:
-        """Forces by the laws of contact and friction; None if there are none."""
+        """Forces that satisfy the laws of contact and friction; None if no forces do."""
         if not self.b.size:
             return np.zeros(0)
         owner = tuple(np.searchsorted(self.contacts, self.rules.owner[self.rows]).tolist())

@@ -118,7 +118,7 @@ _FORMS = ("index2", "closed")
 _INTEGRAL = "integral of nu"
 _DEGENERATE = 1e-12  # relative size below which both rates count as zero
 _AHEAD = 1e-7  # relative time after which a sign change of both rates is tested
-_ON_SURFACE = 1e-14  # relative distance of an initial point that lies on the surface
+_ON_SURFACE = 1e-14  # relative distance from the surface up to which an initial point lies on it
 
 
 class Filippov(HybridProblem):

@@ -44,7 +44,8 @@ class ContactState:
     capacity : float
         :math:`\mu_s |N|` while it sticks.
     branches : dict
-        For each direction of slip (1 and -1), the normal forces that are consistent with their sign, smallest first.
+        For each direction of slip (1 and -1), the possible normal forces, smallest first: solutions whose sign is the
+        one for which they were computed.
     opens : bool
         Whether a unilateral contact opens: without friction it would have to pull.
 
@@ -393,7 +394,7 @@ class Friction(HybridProblem):
         return np.append(given, given[n:].min()) if mode == "stick" and given.shape == (2 * n,) else value
 
     def _margin(self, sigma: int, rho: int) -> Callable[..., float]:
-        """1 + sigma mu rho d, by which the multiplier is divided."""
+        """Guard 1 + sigma mu rho d, the divisor of the normal force: at a zero the force is infinite."""
 
         def margin(t, q, v):
             d = response(self.law, self.system.at(t, q, v), self.law.e(t, q))[1]
@@ -404,7 +405,7 @@ class Friction(HybridProblem):
     # --- at a point ---------------------------------------------------------------------------------------------------
 
     def at(self, t: float, q: ArrayLike, v: ArrayLike) -> ContactState:
-        """Possible states at a point: stick, or slip with the given normal forces."""
+        """Possible states at a point: stick, or slip in each direction, with the normal forces that are possible."""
         return contact_state(self.system, self._stick, self.law, t, q, v)
 
     def _begin_slip(self, state: ContactState, sigma: int) -> str | None:

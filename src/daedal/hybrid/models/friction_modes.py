@@ -225,12 +225,12 @@ class FrictionFormulas:
         return lambda t, q, v: function(t, q, v)
 
     def relative(self, sigma: int) -> Callable[..., Any]:
-        """Relative velocity, positive for slip to the side sigma."""
+        """The relative velocity as a function of (t, q, v), positive for slip to the side sigma."""
         function = self._relative
         return lambda t, q, v: sigma * function(t, q, v)
 
     def start(self, sigma: int) -> Callable[..., Any]:
-        """Nonnegative if a run may start: slipping to the side sigma or, for sigma = 0, sticking."""
+        """A function that is nonnegative if a run may start: slipping to the side sigma or, for sigma = 0, sticking."""
         relative, allowed = self._relative, self._allowed
         return self.of_state(lambda t, q, v, *p: np.minimum(allowed(t, q, v, *p), sigma * relative(t, q, v)))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LAWS = ("newton", "poisson")
 ORDERS = ("together", "in turn")
 _LOCATED = 100.0 * float(np.finfo(float).eps)  # relative error of the time of a located event
-_CREATED = 1e-11  # energy, relative to that of the impact, that is attributed to round-off
+_CREATED = 1e-11  # created energy, relative to that of the impact, up to which it is round-off
 _HALVINGS = 40  # number of bisections for the largest restitution that creates no energy
 _ROUNDS = 200  # number of sequential impacts after which all approaching contacts are stopped together
 _APPROACHES = 1e-12  # rate, relative to the first one, below which a gap counts as not closing
@@ -196,7 +196,7 @@ class ImpactRules:
         object.__setattr__(self, "owner", np.array(owner, dtype=np.int64))
 
     def velocities(self, terms: Terms, v: np.ndarray, part: np.ndarray, restitution=None) -> ImpactResult:
-        """The impact of the contacts of `part`."""
+        """The result of an impact in which the contacts of the mask `part` take part."""
         e = self.restitution if restitution is None else restitution
         v = v + terms.solve(np.zeros(v.size), -terms.defect)  # correct the constraint violation of v
         if self.order == "together":
@@ -204,7 +204,7 @@ class ImpactRules:
         return self._in_turn(terms, v, part, e)
 
     def _in_turn(self, terms: Terms, v: np.ndarray, part: np.ndarray, e: np.ndarray) -> ImpactResult:
-        """Sequential impacts of all gaps that close; neither an impact nor their sequence creates energy."""
+        """The result of sequential impacts of the gaps that close, none of which creates energy."""
         normal, tangential, lost, law = np.zeros(part.size), np.zeros(self.owner.size), 0.0, self.law
         size = float(np.max(np.abs(terms.at_velocity(v)[0][part]), initial=0.0))
         for round_ in range(_ROUNDS + 1):
@@ -298,7 +298,7 @@ class _Phases:
         return float(0.5 * x @ (2.0 * self.u + self.A @ x))
 
     def creates(self, x: np.ndarray) -> bool:
-        """Whether energy is created."""
+        """Whether the impulses `x` create energy, beyond round-off."""
         return self.work(x) > _CREATED * float(np.abs(x) @ (np.abs(self.u) + np.abs(self.A) @ np.abs(x)))
 
 

@@ -23,14 +23,14 @@ from daedal.problems.arguments import positional_names
 from daedal.problems.checks import check_number
 from daedal.problems.compile import compiled_function
 
-_UNSEEN = 1e-12  # heights of bounces that cannot be resolved, relative to the size of the coordinates
+_UNSEEN = 1e-12  # height, relative to the size of the coordinates, below which bounces cannot be resolved
 _BELOW = 1e-13  # distance below zero, relative to the size of the coordinates, of the second zero guarded for a gap
 _SLOWEST = 10.0  # largest rate of a gap, relative to the slowest, whose contact closes at a point of accumulation
 _PENETRATES = 1e-6  # largest initial penetration, relative to the size of the coordinates
-_TOUCHES = 1e-10  # gap that counts as closed at the start, relative to the size of the coordinates
-_STARTS = 1e-8  # rate of a gap that counts as zero at the start, relative to its terms
-_STOPS = 1e-8  # slips that count as zero when another contact stops, relative to the fastest slip of the mode
-_JOINED = 1e-6  # slips that count as zero, relative to their value before another contact stopped
+_TOUCHES = 1e-10  # gap, relative to the size of the coordinates, up to which it is closed at the start
+_STARTS = 1e-8  # rate of a gap, relative to its terms, up to which it counts as zero at the start
+_STOPS = 1e-8  # slip, relative to the fastest slip of the mode, up to which it ends when another contact stops
+_JOINED = 1e-6  # slip, relative to its value before another contact stopped, up to which it ends too
 _NO_FORCE = 1e-11  # smaller deficits of force, as a fraction of the loads, open no contact and release none
 _TINY = 1e-300
 
@@ -115,7 +115,7 @@ class ContactWatch:
         return Transition(mode, target, kept, direction=direction, reset=reset, name=name, immediate=immediate)
 
     def _gap(self, i: int, forces: bool) -> Callable:
-        """The gap, and a second guard just below zero, since a step that ends exactly at the zero may hide it."""
+        """Guard with two values: the gap, and one that vanishes just below, since a step may end exactly at a zero."""
 
         def guard(t, q, v):
             gap = (self._terms(t, q, v).gap if forces else self._gaps(t, q))[i]
@@ -131,7 +131,7 @@ class ContactWatch:
         return guard
 
     def _slip(self, i: int, state: str) -> Callable:
-        """Guard of a slipping contact: the velocity, positive on the side of `state`; in space, norm minus creep."""
+        """Guard of a sliding contact: the slip velocity, positive in `state`; in space, its norm minus ``creep``."""
         own = self.rules.tangents(i)
 
         def guard(t, q, v):
@@ -194,12 +194,15 @@ class ContactWatch:
         return follow
 
     def _bounces_unseen(self, terms: Terms, q: np.ndarray) -> np.ndarray:
-        """Contacts that return before they have opened farther than round-off in q: u^2 <= 2 |a| h."""
+        """Mask of the contacts that close again before they have opened farther than round-off in q: u^2 <= 2 |a| h."""
         height = _UNSEEN * float(np.max(np.abs(q)))
         return (terms.rate > 0.0) & (terms.rate**2 <= -2.0 * height * terms.free_accelerations())
 
     def _settle(self, t, q, v, resting: np.ndarray, speed: float) -> Change:
-        """States of contacts with closed, constant gaps; slips much slower than `speed` count as zero."""
+        """Next states of the contacts, and the velocities, if the contacts `resting` have closed, constant gaps.
+
+        Slips much slower than `speed` count as zero.
+        """
         if not resting.any():
             return (OPEN,) * resting.size, v
         terms = self.system.terms(t, q, v)
@@ -207,7 +210,7 @@ class ContactWatch:
         return self._go_on(t, q, terms.held(v, resting, self._still(resting, sliding)), resting, sliding)
 
     def _still(self, closed: np.ndarray, sliding: Slips) -> np.ndarray:
-        """The tangents of closed contacts that do not slide."""
+        """Mask of the tangents of closed contacts that do not slide."""
         return np.array([closed[i] and i not in sliding for i in self.rules.owner], dtype=bool)
 
     def _go_on(self, t, q, v, closed: np.ndarray, sliding: Slips) -> Change:
@@ -241,7 +244,7 @@ class ContactWatch:
         return follow
 
     def _round(self, states: States, i: int) -> Callable[..., Change]:
-        """Contact `i` at a corner of its gap: next states, from the gap beyond the corner."""
+        """Next states when contact `i` reaches a corner of its gap, from the gap beyond the corner."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -304,7 +307,7 @@ class ContactWatch:
         return follow
 
     def _jam(self, states: States) -> Callable[..., Change]:
-        """The force of a sliding contact grows without limit: it opens, or stops immediately (Painleve)."""
+        """Next states when the force of a sliding contact grows without limit: it opens, or it stops (Painleve)."""
         closed = _closed(states)
 
         def follow(t, q, v) -> Change:
@@ -320,7 +323,7 @@ class ContactWatch:
     # --- accumulation -----------------------------------------------------------------------------------------------
 
     def settling(self, mode: str) -> Transition | None:
-        """The transition at a point of accumulation."""
+        """The transition taken where the impacts of a mode accumulate; None if all contacts are closed."""
         states = self.modes.states(mode)
         if OPEN not in states:
             return None
@@ -393,7 +396,7 @@ def _at_corners(corners: Callable) -> Callable:
 
 
 def _goes_on(corners: Callable, t: float, q: np.ndarray, v: np.ndarray, after: np.ndarray) -> bool:
-    """Whether the next corner is also passed with the velocities after an impact."""
+    """Whether the corner that the velocities `v` are about to pass is also passed with those after an impact."""
     here, ahead = corners(t, q), corners(*along(t, q, v, BEYOND))
     passed = np.sign(here) != np.sign(ahead)
     speed = float(np.max(np.abs(v))) / max(float(np.max(np.abs(after))), _TINY)

@@ -120,7 +120,7 @@ def pendulum_exact(t: float, derivative: int, multipliers: int = 2) -> np.ndarra
 
 
 def index2_errors(row: Row, steps: int) -> dict[str, float]:
-    """Errors at t = 1 of the states, of lambda and mu, and the larger of the latter."""
+    """Errors at t = 1 of the states, of lambda and of mu, and the larger of the last two."""
     sol = solve_row(index2, pendulum_exact, row, steps)
     error = np.abs(sol.y[:, -1] - pendulum_exact(1.0, 0))
     return {"x": np.max(error[:4]), "lam": error[4], "mu": error[5], "y": np.max(error[4:])}
@@ -262,8 +262,8 @@ ORDERS = {
 
 _FULLY_IMPLICIT = "F(t, y, y') = 0"
 _SEMI_EXPLICIT = "f(t, x, x', y) = 0, 0 = g(t, x, y)"
-_CONVERGED = 0.01  # lower orders count as zero
-_ROUND_OFF = 1e-12  # smaller errors count as round-off
+_CONVERGED = 0.01  # size of an observed order below which it counts as zero and its sign is omitted
+_ROUND_OFF = 1e-12  # error below which no order is computed, since it is due to round-off
 
 
 # --- properties of the coefficients -----------------------------------------------------------------------------------

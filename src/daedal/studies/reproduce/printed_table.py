@@ -31,8 +31,8 @@ import daedal
 from daedal.studies.reproduce.verdict import BASES, DOUBTFUL, FAILED, OPEN, ORIGINS, is_number, kind_of, limits, number
 
 TAGS = (DOUBTFUL, FAILED, OPEN)
-WIDEST = 10.0  # largest ratio of an end of a band to the printed value, or its inverse
-_SLACK = 1.0 + 1e-12  # tolerance for round-off in this ratio
+WIDEST = 10.0  # maximum factor between the printed value and either end of a band
+_SLACK = 1.0 + 1e-12  # tolerance for round-off in this factor
 _KEYS = {"printed", "tag", "origin", "band", "basis", "reason", "recomputed", "truncated", "missing"}
 _BANDS = {"relative", "absolute", "units", "factor", "range"}
 

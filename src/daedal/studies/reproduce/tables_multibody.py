@@ -208,7 +208,7 @@ def ignoring() -> daedal.Solution:
 
 
 def ignored_jump(table: PrintedTable) -> Values:
-    """Figure 7.1: the shortest steps after the initial ones."""
+    """Figure 7.1: time of the shortest step after t = 1, and whether several steps were rejected."""
     sol = ignoring()
     assert sol.history is not None
     later = sol.history.t > 1.0
@@ -265,7 +265,7 @@ STEPS = 2000
 
 
 def _disturbed(problem: LinearDAE, t0: float, h: float) -> LinearDAE:
-    """Add random errors, different at every step, to the constraint and its derivative."""
+    """The problem with random errors, different at every step, in the constraint and in its derivative."""
     random = np.random.default_rng(20)
     errors = random.uniform(4e-5, 6e-5, (STEPS + 2, problem.n_y))
     errors[0] = 0.0
