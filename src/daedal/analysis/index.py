@@ -21,7 +21,7 @@ import numpy as np
 from daedal.index.linear.canonical_forms import staircase
 from daedal.index.linear.rank import scale_pencil
 
-RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
+RANK_TOLERANCE = 1e-7  # singular values below this count as zero, after scaling to entries of size 1
 _CLEARLY = 1e-4  # fraction of the largest singular value above which a value is clearly not round-off
 _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this fraction of the largest
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.

@@ -21,7 +21,7 @@ _REGULAR = 1e-9  # smallest singular value of a regular matrix after scaling, re
 _FREE = 1e6  # scale of the changes of algebraic variables, relative to the changes of all others, which are kept small
 _COARSE, _SHARP = 1e-9, 1e-13  # precision of consistent values, relative to the largest value
 _ARTIFICIAL = 1e-12  # artificial step size for large problems, shorter than any time scale
-_ROUNDOFF = 1e-6  # largest residual of the equations, in units of their terms
+_ROUNDOFF = 1e-6  # tolerated residual of the equations, relative to their terms
 
 
 def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):

@@ -139,7 +139,7 @@ class FirstOrderVariation(Variation):
 
     @property
     def explicit(self) -> ExplicitForm | None:
-        """The variational equations in explicit form, for methods that do not use residuals; None for all others."""
+        """The variational equations in explicit form if the method does not use residuals; otherwise None."""
         if is_automatic(self.given.settings) or self._method.supports("residual"):
             return None
         if self._kept.explicit is None:

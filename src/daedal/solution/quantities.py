@@ -338,7 +338,7 @@ def _imported(name: str) -> Any:
 
 
 def columns_of(quantities: Iterable[Quantity], chosen: Any = None) -> dict[str, np.ndarray]:
-    """Rows by name: the default rows of tables, or the chosen ones."""
+    """Rows by name: those in `chosen`, or by default the rows that tables show."""
     if chosen is None:
         columns: dict[str, np.ndarray] = {}
         for quantity in quantities:

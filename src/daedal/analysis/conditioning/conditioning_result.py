@@ -23,7 +23,7 @@ from daedal.errors import InvalidProblemError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MODERATE = 1e3  # largest amplification factor that counts as harmless
+MODERATE = 1e3  # maximum amplification factor that counts as harmless
 _SKEW = 1e2  # smallest norm of P that causes a warning about errors in the coefficients
 
 

@@ -40,7 +40,7 @@ _INTERPOLATION = np.vander(_GAUSS, 5, increasing=True) @ np.linalg.inv(_POWERS)
 
 
 def norm(matrix: np.ndarray) -> np.ndarray:
-    """The spectral norms of a stack of matrices; 0 for empty ones, infinity where entries are not finite."""
+    """The spectral norms of a stack of matrices; 0 for empty matrices, infinity where entries are not finite."""
     *stack, rows, columns = matrix.shape
     if rows == 0 or columns == 0:
         return np.zeros(stack)
@@ -98,7 +98,7 @@ _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
 _PER_OCTAVE = 4  # number of points per halving of the distance s = t - tau
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
-_TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # largest norm, and degree for a remainder below 1e-16
+_TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # maximum norm, and degree for which the remainder is below 1e-16
 _SHORTEST = 0.05  # the shortest distance is this divided by |M|
 
 

@@ -54,7 +54,7 @@ _AT_REST = 1e-9  # derivatives below this fraction of the size of the unknowns c
 _DIFFERENCE_TOLERANCE = 1e-7  # tolerance for the ranks of pencils from difference quotients
 _INCREMENT = 1e-6  # increment of inputs for difference quotients
 _SMALLEST = 1e-3  # smallest size assumed for an unknown in the search for a point
-_MOST_AMPLIFIED = 10.0  # maximum change of dependent unknowns per change of the coordinates before others are selected
+_MOST_AMPLIFIED = 10.0  # maximum change of dependent unknowns per change of the coordinates; beyond it, others are used
 
 
 @dataclass(frozen=True, eq=False)

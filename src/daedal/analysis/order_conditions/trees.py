@@ -65,7 +65,10 @@ class Tree:
 
     @cached_property
     def nonlinear(self) -> bool:
-        """Whether a meagre vertex carries two fat ones: this is a derivative of f that vanishes if f is linear in z."""
+        """Whether a meagre vertex carries two fat ones.
+
+        Such a tree contains a derivative of f that vanishes if f is linear in z.
+        """
         own = not self.fat and sum(child.fat for child in self.children) > 1
         return own or any(child.nonlinear for child in self.children)
 
@@ -185,7 +188,7 @@ def _same(value: Any) -> Any:
 
 
 def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
-    """Fractions and numbers of one quadratic field are used directly; for others SymPy determines the field."""
+    """Floats unless `exact` and all values are exact, then fractions, one quadratic field, or a field from SymPy."""
     values = list(values)
     if not exact or any(isinstance(value, float) for value in values):
         return ScalarField(float, _same, exact=False)

@@ -264,7 +264,7 @@ def index_of(mu: int, a: int) -> int:
 def characteristic_values(equations: SystemEquations, signature: StructuralSignature) -> tuple[int, int]:
     """The number of differentiations that reveal all constraints, and the number of these constraints.
 
-    From the structure if possible, otherwise from ranks at some consistent point.
+    They follow from the structure if possible, otherwise from ranks at some consistent point.
     """
     if SystemJacobian(equations, signature).generic.verdict != "singular":
         return max(signature.index - 1, 0), equations.n - signature.degrees_of_freedom

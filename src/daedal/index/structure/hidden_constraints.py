@@ -42,9 +42,9 @@ class ExplicitRates:
     """Expressions for derivatives that follow without differentiating the equations."""
 
     equations: SystemEquations
-    # From the node of a derivative to the node of its expression
+    # maps the node of a derivative to the node of its expression
     solved: dict[int, int] = field(default_factory=dict)
-    # Equations, or combinations of them, without the highest derivatives
+    # equations, or combinations of them, without the highest derivatives
     constraints: list[Combined] = field(default_factory=list)
 
     @classmethod
@@ -379,7 +379,7 @@ class FreeUnknowns:
     names: tuple[str, ...]  # the unknowns
     count: int  # number that may be chosen; 0 for unknowns that the equations determine
     example: tuple[str, ...]  # a set that may be chosen, preferably of differential variables
-    excluded: tuple[tuple[str, ...], ...] = ()  # sets that cannot be chosen together, the smallest ones
+    excluded: tuple[tuple[str, ...], ...] = ()  # the smallest sets that cannot be chosen together
     complete: bool = True  # whether `excluded` is complete
 
     def __str__(self) -> str:

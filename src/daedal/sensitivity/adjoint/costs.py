@@ -33,7 +33,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
 """Number of unknowns up to which matrices are dense."""
-_NARROW = 0.1  # largest number of stored diagonals for banded storage, as a fraction of the number of unknowns
+_NARROW = 0.1  # maximum number of diagonals for banded storage, as a fraction of the number of unknowns
 
 Places = tuple[np.ndarray, np.ndarray]
 

@@ -46,8 +46,8 @@ WEIGHTS = TABLEAU[-1]
 SMALL = 16  # number of unknowns up to which the 3 n equations are solved together
 _PRECISE = 1e-3  # relative residual at which the iteration has converged, as a fraction of rtol
 NARROW = 4  # number of diagonals on each side of a band up to which all stages are solved together
-_STALE, _MOST_ITERATIONS = 4, 12  # largest number of iterations with the factors of another step, and of this step
-_SLOWEST = 0.2  # largest convergence rate with which the iteration continues
+_STALE, _MOST_ITERATIONS = 4, 12  # maximum number of iterations with the factors of another step, and of this step
+_SLOWEST = 0.2  # convergence rate above which the iteration is abandoned
 
 
 def steps_for(equations: LinearisedRun, rtol: float) -> Any:
