@@ -607,7 +607,7 @@ def test_dependent_constraints(kind):
 
 
 def test_refusals():
-    with pytest.raises(InvalidProblemError, match="no error estimate: give fixed_step"):
+    with pytest.raises(InvalidProblemError, match="no error estimate: pass fixed_step"):
         run_pendulum(method=HalfExplicit(RK4_HALF_EXPLICIT))
     with pytest.raises(InvalidProblemError, match="imposes the constraints itself"):
         run_pendulum(method=PHEM56(), formulation="ggl")

@@ -385,7 +385,7 @@ def test_points_to_look_at(q):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "rk4"}, "RK4 has no error estimate: give fixed_step"),
+        ({"method": "rk4"}, "RK4 has no error estimate: pass fixed_step"),
         ({"method": "dopri5", "formulation": "ggl"}, "DOPRI5 is explicit and needs a formulation .*index1, baumgarte"),
         ({"method": "rk4", "fixed_step": 0.3}, "fixed_step = 0.3 does not divide"),
         ({"method": "rk4", "fixed_step": -0.1}, "fixed_step must be positive"),

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _COARSE = 1e-4  # smallest rtol of the trial
 _MOST_STEPS = 2000
-_MOST_WORK = 100_000  # largest number of steps times number of unknowns in the trial
+_MOST_WORK = 100_000  # maximum of the number of steps times the number of unknowns in the trial
 _SAMPLES = 40
-_WORK = 4000  # largest number of samples times number of unknowns
+_WORK = 4000  # maximum of the number of samples times the number of unknowns
 _START_UP = 10  # number of initial steps to ignore, in which a multistep method has not reached its order
 
 _CASES = {
@@ -214,7 +214,7 @@ def advise(
 
 
 def _trial(system, t_span, initial, rtol: float, atol: float):
-    """A coarse solution (complete or partial), why it ended early, and the failure that preceded it, if any."""
+    """A coarse solution, why it ended early ("" if it did not), and the partial solution of an earlier failed trial."""
     from daedal.driver.solving import solve
 
     coarse, most = max(rtol, _COARSE), int(np.clip(_MOST_WORK // system.n, 100, _MOST_STEPS))
@@ -248,7 +248,7 @@ def _sample_points(t: np.ndarray, n: int) -> np.ndarray:
 
 
 def _last_point(sol, h: float) -> tuple[float, np.ndarray, float]:
-    """The point at which a failed run ended, possibly beyond its last step, where the cause is visible."""
+    """Time and state at which a failed run ended, possibly beyond its last step, where its cause shows, and `h`."""
     low, high = sol.dense.interval
     end = high if sol.t[-1] >= sol.t[0] else low
     return end, sol.dense.evaluate(np.array([end]))[0][0], h

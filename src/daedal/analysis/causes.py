@@ -279,7 +279,7 @@ def _deepest(found: LocalIndex) -> tuple[list[int], list[int]]:
 
 
 def _hidden_violation(case: Case) -> float | None:
-    """The derivative of the constraints that need differentiation, if nonzero.
+    """The largest derivative of the constraints that need differentiation; None if all vanish up to errors.
 
     Their combination of ``dF/dt = F_t + F_y y' + F_y' y''`` does not contain y''.
     """
@@ -306,7 +306,7 @@ def _index_remedy(case: Case, index: int, rows, waiting) -> str:
     if "MechanicalSystem" in case.taken:
         return "Remedy: use formulation='ggl' or 'auto', which reduce the index."
     assert case.partials is not None
-    if index == 2 and np.any(case.partials[0][:, waiting]):  # the kernel of dF/dy' is not spanned by variables
+    if index == 2 and np.any(case.partials[0][:, waiting]):  # the kernel of dF/dy' is not spanned by unit vectors
         reduced = "use formulation='strangeness_free', which reduces the index; or " if case.exact is not None else ""
         return f"Remedy: {reduced}replace {which} by {own} time derivative (index 1)."
     if index == 2:
@@ -426,8 +426,7 @@ def newton_trouble(case: Case) -> list[str] | None:
     ]
 
 
-# ----------------------------------------------------------------------------------------- nonsmooth or ending
-# solutions
+# --- nonsmooth solutions, and solutions that end ---
 
 
 def coarse_clock(case: Case) -> list[str] | None:

@@ -215,6 +215,6 @@ def _compared(solution: Any, sharper: Any, weight: float) -> tuple[np.ndarray, d
 
 
 def _local_maximum(values: np.ndarray) -> np.ndarray:
-    """For each value, the maximum of it and its neighbours."""
+    """The values, each replaced by the maximum over itself and its neighbours."""
     padded = np.pad(values, _NEIGHBOURS, mode="edge")
     return np.max([padded[k : k + values.size] for k in range(2 * _NEIGHBOURS + 1)], axis=0)

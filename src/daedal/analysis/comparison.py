@@ -227,10 +227,11 @@ def compare(
     atol : float, optional
         rtol/1000 by default.
     fixed_step : float, optional
-        Constant steps instead of tolerances.
+        Size of constant steps, which are used instead of error control.
     reference : callable, Solution or Reference, optional
-        The exact solution: a function of t that returns (q, v) or (q, v, lam) as one vector, a solution, or a point as
-        in models of the library. By default, a run with a tolerance 1000 times smaller.
+        The exact solution: a function of t that returns (q, v) or (q, v, lam) as one vector, a solution, or the
+        `reference` of a model of the library, which holds the values at one time. By default, a run with a tolerance
+        1000 times smaller.
     t_eval : array, optional
         Times at which errors are measured; 101 by default, or the ends of the steps if these are constant.
     max_steps : int

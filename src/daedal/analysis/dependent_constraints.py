@@ -162,7 +162,7 @@ def mass_on_kernel(M: np.ndarray, K: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def mass_fault(M: np.ndarray, K: np.ndarray, label: Callable[[int], str]) -> str | None:
-    """Why M is not the matrix of a kinetic energy: it is not symmetric, or negative in a free direction."""
+    """Error message if M is not symmetric, or is negative in a free direction; None for a kinetic-energy matrix."""
     difference = np.abs(M - M.T)
     if np.max(difference, initial=0.0) > UNSYMMETRIC * np.max(np.abs(M), initial=0.0):
         i, j = sorted(int(k) for k in np.unravel_index(int(np.argmax(difference)), M.shape))
@@ -240,12 +240,11 @@ def leading(direction: np.ndarray) -> list[int]:
 
 
 def undetermined_multipliers(M: np.ndarray, K: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-    r"""The combination of multipliers that the augmented system leaves undetermined; None if there is none: the index
-    test.
+    r"""The combination of multipliers that the augmented system leaves undetermined; None if all are determined.
 
-    With :math:`B = G^T - f_\lambda + f_w d_w^{-1} d_\lambda` the index is 3 if :math:`G M^{-1} B` is nonsingular
-    (Wunderlich, lemma 4.1.1); the augmented matrix :math:`\begin{pmatrix} M & B \\ G & 0 \end{pmatrix}` gives the same
-    result without the inverse of M.
+    This tests the index: with :math:`B = G^T - f_\lambda + f_w d_w^{-1} d_\lambda` it is 3 if :math:`G M^{-1} B` is
+    nonsingular (Wunderlich, lemma 4.1.1); the augmented matrix
+    :math:`\begin{pmatrix} M & B \\ G & 0 \end{pmatrix}` gives the same result without the inverse of M.
     """
     n, k = M.shape[0], K.shape[0]
     _, scale = _kernel_in_scaled_coordinates(M, K)
@@ -273,7 +272,7 @@ _DEPENDENT = 0.05  # constraints with at least this fraction of the largest coef
 
 @dataclass(frozen=True)
 class SingularPoint:
-    """A loss of rank of the constraints: the time, the state (z, r), and the combination of rows that vanishes."""
+    """A loss of rank: time, state (z, r), smallest singular value of the constraints, vanishing combination of rows."""
 
     t: float
     state: np.ndarray
@@ -282,13 +281,13 @@ class SingularPoint:
 
 
 def scaled_rows(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> np.ndarray | None:
-    """The rows of K divided by their usual norms, so that a vanishing row is detected."""
+    """The rows of K divided by their usual norms, so that vanishing rows are detected; None if K is unavailable."""
     gradients = assembly.gradients(t, state)
     return None if gradients is None else gradients / norms[:, None]
 
 
 def usual_norms(assembly, points) -> np.ndarray:
-    """The largest norms of the rows of K at some points (t, state)."""
+    """For each row of K, the largest norm at some points (t, state); 1 for rows that vanish at all of them."""
     ones = np.ones(assembly.n_c)
     norms = [
         np.linalg.norm(rows, axis=1)
@@ -300,7 +299,10 @@ def usual_norms(assembly, points) -> np.ndarray:
 
 
 def smallest_singular_value(assembly, t: float, state: np.ndarray, norms: np.ndarray) -> tuple[float, np.ndarray]:
-    """The smallest singular value of the scaled rows, and its left singular vector, a combination of the rows."""
+    """The smallest singular value of the scaled rows, and its left singular vector, a combination of the rows.
+
+    Infinite, with a zero vector, if K cannot be evaluated.
+    """
     rows = scaled_rows(assembly, t, state, norms)
     if rows is None:
         return np.inf, np.zeros(assembly.n_c)
@@ -376,7 +378,7 @@ def _dependence(assembly, point: SingularPoint) -> str:
 
 
 def _refine(assembly, path, t0: float, t1: float, norms: np.ndarray) -> SingularPoint:
-    """The minimum of the smallest singular value, by golden section."""
+    """The point between t0 and t1 at which the smallest singular value is minimal, by Brent's method."""
     from scipy.optimize import minimize_scalar
 
     result = minimize_scalar(

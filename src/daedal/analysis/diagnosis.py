@@ -70,7 +70,7 @@ def diagnose(problem: Any, failure: Failure, taken: frozenset[str] = frozenset()
 
 
 def _guarded(speak: Callable[[Case], list[str]], case: Case) -> list[str]:
-    """The sentences returned by `speak`, or one that reports its error, which must not discard the partial solution."""
+    """The sentences returned by `speak`; an exception becomes a sentence, so that the partial solution is not lost."""
     try:
         return speak(case)
     except Exception as error:

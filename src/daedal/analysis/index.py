@@ -5,8 +5,7 @@ that is zero, or becomes zero in a combination of rows, is a constraint: an equa
 and as many unknowns are removed; if the remaining system contains constraints, these are hidden ones, which appear only
 when the first constraints are differentiated. The number of rounds is the index. Only orthogonal transformations are
 used (the staircase form of P. Van Dooren, Linear Algebra and its Applications 27, 1979, for the infinite part of a
-pencil), so
-that rounding errors and errors of difference quotients are not amplified.
+pencil), so that rounding errors and errors of difference quotients are not amplified.
 
 For nonlinear equations the linearisation at one point can mislead (Brenan, Campbell and Petzold, sections 2.4 and 7.2):
 the result is strong evidence, not a proof.
@@ -22,7 +21,7 @@ import numpy as np
 from daedal.index.linear.canonical_forms import staircase
 from daedal.index.linear.rank import scale_pencil
 
-RANK_TOLERANCE = 1e-7  # singular values below it count as zero, after scaling to entries of size 1
+RANK_TOLERANCE = 1e-7  # singular values below this count as zero, after scaling to entries of size 1
 _CLEARLY = 1e-4  # fraction of the largest singular value above which a value is clearly not round-off
 _DOMINANT = 0.2  # a member of a combination is named if its coefficient is at least this fraction of the largest
 # Increments of the difference quotients, relative to the size of the variable. Most equations are linear in y'.
@@ -296,8 +295,10 @@ def judge(E: np.ndarray, B: np.ndarray) -> LocalIndex | None:
 
 @dataclass
 class _Levels:
-    levels: list[np.ndarray]  # orthonormal rows: combinations of equations with at least this many differentiations
-    dependent: np.ndarray | None = None  # for a singular pencil, coefficients of the combinations of rows that vanish
+    # for each number of differentiations: orthonormal rows, combinations of equations that need at least this number
+    levels: list[np.ndarray]
+    # for a singular pencil: coefficients of vanishing combinations of equations, in rows
+    dependent: np.ndarray | None = None
 
 
 def _constraint_levels(E, B, tolerance):
@@ -305,9 +306,11 @@ def _constraint_levels(E, B, tolerance):
     remaining = np.eye(len(E))  # the remaining equations as combinations of the original ones
     reduced = remaining  # remaining equations after elimination of the removed unknowns by the constraints
     result = _Levels([])
-    source = link = None  # equations of the constraints of the previous level, and how E depends on them
+    # the constraints of the previous level as combinations of equations, and the remaining rows of E as combinations
+    # of these constraints
+    source = link = None
     for step in staircase(E.T, B.T, tolerance).steps:
-        k, m = step.columns, step.rows  # constraints, and unknowns determined by them
+        k, m = step.columns, step.rows  # numbers of constraints, and of unknowns that they determine
         U2, U1 = step.right[:, :k], step.right[:, k:]
         members = U2.T @ remaining
         # U2^T E is a combination of the constraints of the previous level: this level needs their derivatives.

@@ -1,12 +1,12 @@
 r"""Measurements at one point of a trajectory for the choice between formulations.
 
-The linearised system along the trajectory is, Ascher and Petzold (2.3),
+The linearised system along the trajectory (Ascher and Petzold (2.3)) is
 
 .. math:: x^{(m)} = \sum_j A_j\, x^{(j-1)} + B y + q, \qquad 0 = C x + r,
 
-for a mechanism, m = 2, :math:`C = G`, :math:`B = M^{-1} G^T`. A stiff method treats the frozen part :math:`(R A_j S)_j`
-implicitly for any formulation, but the rotation of the constraints only if they are imposed along a suitable direction
-D: with :math:`S_o` an orthonormal basis of ker C the part
+with m = 2, :math:`C = G` and :math:`B = M^{-1} G^T` for a mechanism. A stiff method treats the frozen part
+:math:`(R A_j S)_j` implicitly for any formulation, but the rotation of the constraints only if they are imposed along a
+suitable direction D: with :math:`S_o` an orthonormal basis of ker C the part
 
 .. math:: V_D = S_o^T D (C D)^{-1} C' S_o
 

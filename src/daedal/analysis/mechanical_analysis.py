@@ -310,7 +310,10 @@ def _check_derivatives(
 
 
 def _compare(system, name, symbol, given, values, columns, scale, labels, first):
-    """The worst entry of `values` compared with `columns`, pairs of finite differences and their errors."""
+    """The check of the worst entry of `values`, and a message, which is empty if this entry is correct.
+
+    Entry by entry, `values` are compared with `columns`: pairs of finite differences and estimates of their errors.
+    """
     worst = (-1.0, 0, 0, True)
     for j, (expected, uncertain) in enumerate(columns):
         size = np.maximum(scale, np.abs(expected))

@@ -109,7 +109,7 @@ class _Motion:
 
 
 def _discontinuity(assembly, segment, failure) -> list[str] | None:
-    """A jump of the accelerations near the end of the run: at a time, or at a value of a variable."""
+    """Sentences on a jump of the accelerations near the end of the run, in time or in a variable; None without one."""
     motion = _Motion(assembly)
     probe = Probe(motion)
     state = segment.equations.states(np.array([failure.t]), failure.y[:, None].copy())[0]
@@ -192,7 +192,7 @@ def _of_zeros(request, assembly, segment, failure) -> str:
 
 
 def _unevaluable(request, assembly, segment, failure, state: np.ndarray) -> str | None:
-    """The function that cannot be evaluated at the last good point or just beyond it."""
+    """The message about a function that cannot be evaluated at the last good point or just beyond it, or None."""
     n = assembly.m * assembly.nx
     start = assembly.start(failure.t, state)
     slope = np.concatenate([start.slope, start.rate])

@@ -43,7 +43,7 @@ class Probe:
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
     def sample(self, t: float, y: np.ndarray, yp: np.ndarray) -> np.ndarray:
-        """The residual at many points, using machine code if available."""
+        """As :meth:`residual`, by machine code if available, for evaluation at many points."""
         result = self._guarded(self.problem.sample, t, y, yp)
         return np.full(self.n, np.nan) if result is None or result.shape != (self.n,) else result
 
@@ -273,8 +273,8 @@ def jumps_with(probe: Probe, path: Path, jump: Jump) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Edge:
-    """Boundary of the residual's domain: last good and first bad position on a path; the equations, or the
-    exception."""
+    """Boundary of the residual's domain: last good and first bad position on a path, and at the latter the undefined
+    equations and the exception, if any."""
 
     good: float
     bad: float

@@ -18,13 +18,15 @@ from daedal.analysis.probe import Probe
 from daedal.index.structure.equilibration import equilibrate, scaled
 
 _LARGEST_DIFFERENCED = 10_000  # number of unknowns up to which derivatives are computed by finite differences
-_FACTORS = (1.37, 61.0, 2.9e3)  # values of c in units of 1/T
+_FACTORS = (1.37, 61.0, 2.9e3)  # values of c, in units of the inverse of the time scale
 _INCREMENT_Y, _INCREMENT_YP = 1e-5, 0.1  # increments of difference quotients; most equations are linear in y'
-_FIRST, _MOST = 4, 64  # initial and largest number of directions in the inverse iteration
+_FIRST, _MOST = 4, 64  # initial and maximum number of directions in the inverse iteration
 _AMPLIFIED = 1e11  # smallest amplification by a possibly singular matrix, scaled to entries of about 1
 _SURELY = 1e14  # smallest amplification by a matrix that is singular to working precision
 _DISAGREE = 0.05  # relative difference of the solutions of rescaled matrices above which a pivot is round-off
-_SMALLEST = 4.0 * float(np.finfo(float).eps)  # replaces a vanishing pivot
+_SMALLEST = 4.0 * float(
+    np.finfo(float).eps
+)  # value that replaces a vanishing pivot, in a matrix with entries of size 1
 _SHARE = 1e-3  # smallest component of an undetermined variable in a null vector, relative to the largest
 _BESIDE = 1e-2  # relative distance of a second point from the solution, at which the matrix must be singular too
 _BY_DIFFERENCES = 1e6  # smallest amplification by a possibly singular matrix of difference quotients
@@ -107,10 +109,10 @@ def _differences(probe: Probe, t, y, yp, time: float) -> tuple[Any, Any]:
 
 
 def _null_spaces(matrix: Any, confirmed: Callable[[np.ndarray, np.ndarray], bool] | None = None) -> Undetermined | None:
-    """The null spaces of a square matrix, dense or sparse, that is singular up to round-off; None if it is regular.
+    """The null spaces of a square matrix, dense or sparse, as variables and equations; None if it is regular.
 
-    For a matrix with less accurate entries, `confirmed` decides, given changes of the unknowns that the matrix nearly
-    annihilates, and their units.
+    A matrix counts as regular unless it is singular up to round-off. For less accurate entries, `confirmed` decides,
+    given changes of the unknowns that the matrix nearly annihilates, and their units.
     """
     n = matrix.shape[0]
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data

@@ -116,7 +116,7 @@ def stopped(t: float, reason: str, *, digits: int = 6, details: str = "") -> str
 
 
 def stopped_step(failure, reason: str, span: tuple[float, float], by: str = "") -> str:
-    """The sentence for a failed step, with its size and the completed fraction of the interval (covered `by` what)."""
+    """The sentences for a failed step, with its size and the completed fraction of the interval; `by` ends the last."""
     done = (failure.t - span[0]) / (span[1] - span[0])
     head = stopped(failure.t, reason, details=f", step size {abs(failure.h):.3g}")
     return f"{head}. The run covered {100.0 * done:.3g} % of the interval{by}."
@@ -159,7 +159,7 @@ def more_steps(failure, span: tuple[float, float]) -> str:
 
 # --- which equations given values violate, and how to correct the values ----------------------------------------------
 
-_NEGLIGIBLE = 1e-3  # fraction of the worst violation
+_NEGLIGIBLE = 1e-3  # violations up to this fraction of the worst one are not reported
 NEEDED = "Required changes"
 
 

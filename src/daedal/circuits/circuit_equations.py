@@ -139,7 +139,7 @@ class CircuitEquations:
         return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
 
     def _nodal_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
-        """Add the law of a branch; returns its current."""
+        """Store the residual of a branch law in `r`, unless it gives the current directly; returns the current."""
         v = now.voltage(*branch.nodes)
         if branch.kind in CURRENT_GIVEN:
             return branch.law(now, v)
@@ -162,7 +162,7 @@ class CircuitEquations:
         return current
 
     def _tableau_branch(self, branch: Branch, now: CircuitState, rate: CircuitState, r: list[Any]) -> Any:
-        """Add Kirchhoff's voltage law and the branch law, in the rows of voltage and current; returns the current."""
+        """Store Kirchhoff's voltage law and the branch law in `r`, in two rows; returns the current."""
         u, i = self.places[f"u({branch.name})"], self.places[f"i({branch.name})"]
         v, current = now.numbers[u], now.numbers[i]
         r[u] = v - now.voltage(*branch.nodes)

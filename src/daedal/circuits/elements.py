@@ -68,7 +68,7 @@ def ebers_moll(be: Any, bc: Any, value: Value) -> tuple[Any, Any]:
 
 
 def complete_transistor(given: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Add the Ebers-Moll parameters that are not given, from alpha I = I_S for both junctions."""
+    """The parameters with the missing Ebers-Moll ones computed from alpha I = I_S, instead of `bf`, `br` and `is`."""
     found = dict(given)
     for alpha, beta, saturation in (("af", "bf", "ies"), ("ar", "br", "ics")):
         gain, scale = found.pop(beta), found["is"]

@@ -64,8 +64,8 @@ def in_engineering(value: float, unit: str = "") -> str:
 
 # --- netlists ---------------------------------------------------------------------------------------------------------
 
-DEEPEST = 20  # largest nesting depth of subcircuits
-MOST_LINES = 100_000  # largest number of cards of all expanded subcircuits
+DEEPEST = 20  # maximum nesting depth of subcircuits
+MOST_LINES = 100_000  # maximum number of cards of all expanded subcircuits
 OUTPUT_CARDS = (".op", ".print", ".plot", ".probe", ".save", ".options", ".option", ".width", ".four", ".ac", ".dc")
 """Cards that concern output, which are ignored."""
 
@@ -226,7 +226,7 @@ def _refuse_too_many(own: list[Card], subcircuits: Mapping[str, Subcircuit]) -> 
 
     def called(card: Card, depth: int) -> int:
         name = card.tokens[-1].lower() if card.head[0] == "x" else ""
-        # deeper nesting is an error of the expansion
+        # deeper nesting is reported by the expansion
         if name in subcircuits and name not in lines and depth <= DEEPEST:
             lines[name] = 0  # ends the recursion of a subcircuit that calls itself
             own = subcircuits[name].cards

@@ -121,7 +121,7 @@ class Collector:
             array[places] = values[rows]
 
     def _refuse(self, name: str, part: Part, rows: np.ndarray, values: np.ndarray, array: np.ndarray) -> None:
-        """Mark members whose output differs in shape from that of earlier members as failed."""
+        """Mark members as failed, since their output differs in shape from the output of earlier members."""
         for row in rows[np.isin(part.status[rows], (FINISHED, EVENT))]:
             member = part.first + int(row)
             self._status[member] = 2

@@ -88,7 +88,7 @@ def begin_ordinary(address, k):
 
 @part
 def begin_watch(own):
-    """Initialise a member before its first step."""
+    """Reset the checks of a member before its first step."""
     own.points, own.suspicious = 0, 0
     own.due, own.steps_seen, own.failures_seen = own.first_look, 0, 0
     own.signs[:] = 0

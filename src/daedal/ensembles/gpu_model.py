@@ -52,7 +52,7 @@ class EventsInC:
 
     text: str = ""  # the function ``switching_functions(t, y, p, result)``
     names: tuple[str, ...] = ()
-    # the directions of crossings that count, and the occurrence that ends the run
+    # for each function: the direction of the crossings that count, and the number of the crossing that ends the run
     directions: tuple[int, ...] = ()
     occurrences: tuple[int, ...] = ()
 
@@ -186,7 +186,7 @@ def rules_in_c(order: int) -> str:
 
 
 def _explicit(tableau: Tableau, positions: int) -> tuple[dict[str, Any], str]:
-    """The coefficients of an explicit method; for mechanisms also those of positions in terms of accelerations.
+    """The coefficients of an explicit method; for mechanisms also of positions in terms of accelerations.
 
     If q' = v, the slopes of positions are v + h sum_j a_ij v'_j (Hairer, Norsett, Wanner (II.14.13)), so that only
     the accelerations of a stage must be stored.
@@ -371,7 +371,7 @@ def _events(traced: TracedProblem, events: Any) -> EventsInC:
 MOST_STEPS = 1_000_000
 """Limit of steps if none is given, since a thread that never ends would block the GPU."""
 _OF_TOLERANCE = 1e-3  # fraction of the tolerance by which the constraints may be violated during a run
-_BLOCKS_PER_PROCESSOR = 32  # number of thread blocks per multiprocessor, more than run at once
+_BLOCKS_PER_PROCESSOR = 32  # maximum number of thread blocks per multiprocessor, more than can run at once
 
 Kernel = Callable[..., None]
 

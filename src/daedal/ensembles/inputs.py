@@ -374,7 +374,7 @@ class EnsembleRequest:
     """The data shared by all members. Starts and parameters are passed in chunks."""
 
     problem: Any  # the problem, or a function of the parameters that returns it
-    settings: Settings  # method, formulation, tolerances, events: those of prepare
+    settings: Settings  # method, formulation, tolerances, events: the options of `prepare`
     span: tuple[float, float]
     t_eval: np.ndarray | None = None  # the output times requested by the user
     t_stop: float | None = None

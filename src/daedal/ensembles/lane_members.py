@@ -89,7 +89,7 @@ class Lanes:
         self._batch["next"], self._batch["resumed"] = 0, 0
 
     def reasons(self) -> np.ndarray:
-        """Reasons of the members that have ended so far; 0 for the others."""
+        """Reasons of the members that have ended so far; 0 for all other members."""
         count = int(self._batch["count"])
         return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(int(self._batch["reasons"]))).copy()
 

@@ -86,7 +86,7 @@ def layout_of_solution(problem: Any, solution: Any) -> StateLayout:
 
 
 def _coordinates(solution: Any) -> int | None:
-    """The number of positions in a state, if the whole solution is that of a mechanism."""
+    """The number of positions in a state, if all of the solution belongs to a mechanism, otherwise None."""
     parts = [segment.solution for segment in getattr(solution, "segments", ())] or [solution]
     found = {getattr(part, "n_q", None) for part in parts if part is not None}
     same = all(tuple(solution.names)[: len(part.names)] == tuple(part.names) for part in parts if part is not None)

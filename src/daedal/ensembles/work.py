@@ -321,7 +321,7 @@ class Worker:
         return self._own.batch
 
     def _made(self, start: Any, params: Any) -> Any:
-        """A batch kernel for members like this one; None if unavailable."""
+        """A batch kernel for members with starts and parameters of this form; None if unavailable."""
         from daedal.ensembles.batch import BatchUnsupported, FirstOrderBatch, MechanismBatch
         from daedal.ensembles.batch_modes import ModesBatch
 

@@ -116,7 +116,7 @@ class ImportedFMU:
         return _FMUFunction(function, name, bool(self.parameters), bool(self.inputs))
 
     def _entry(self, initial: Any) -> tuple[str, Any]:
-        """Begin a run: the discrete states are reset to those of the start."""
+        """Begin a run: the discrete states are reset to their start values."""
         with self._lock:
             self._numbers = None
         return _MODE, self.initial if initial is None else initial

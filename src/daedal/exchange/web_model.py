@@ -56,7 +56,7 @@ class WebModel:
     residuals : int
         Number of residuals shown in the page.
     constraints : int
-        Number of position constraints among them; the others are velocity constraints.
+        Number of position constraints among these residuals; the remaining ones are velocity constraints.
     series : list of str
         Names of additional displayed quantities.
     points : list of int

@@ -39,7 +39,7 @@ from daedal.kernels.worker import ANSWER
 __all__ = ["KernelBuildError", "SourceMismatch", "build", "missing"]
 
 _STALE = 20.0  # seconds without a heartbeat after which a lock is taken over
-_SECONDS = 1.0, 0.03  # approximate compilation time of a unit, and of each function in its source files
+_SECONDS = 1.0, 0.03  # approximate compilation time: of any unit, and of each function in its source files
 _TRIALS = 3  # attempts to compile a unit whose sources change meanwhile
 
 
@@ -59,7 +59,7 @@ def build(
     units : sequence of str
         Names of modules.
     levels : callable, optional
-        ``levels(unit)`` returns the processor levels; by default that of this machine.
+        ``levels(unit)`` returns the processor levels; by default the level of this machine.
     into : str, optional
         A folder for the code, with the file names of a wheel, instead of the user's cache.
     jobs : int, optional
@@ -113,7 +113,7 @@ def _announce(unit: str):
 
 
 def _kept(unit: str, levels: Callable[[str], list[str]] | None) -> Compiled | None:
-    """The code of a unit from the user's cache, unless it must be recompiled."""
+    """The code of a unit from the user's cache; None if missing, or if other processor levels are requested."""
     here = level_of_unit(unit)
     if levels is not None and levels(unit) != [here]:
         return None
@@ -264,7 +264,8 @@ class _Workers:
                             if found is None:
                                 process.end()
                                 process = None
-                    self._done.put((unit, found or SourceMismatch(f"{source_of(unit)} keeps changing")))
+                    changed = f"{source_of(unit)} was changed during each of {_TRIALS} compilations"
+                    self._done.put((unit, found or SourceMismatch(changed)))
                 except KernelBuildError as error:
                     self._done.put((unit, error))
                 except Exception as error:

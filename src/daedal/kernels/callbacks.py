@@ -172,7 +172,7 @@ def fetch_at(callback, t, first, n_first, second, n_second, third, n_third, resu
 
 @inlined
 def repeat_in_python(callback, t, first, second, third):
-    """The same call from Python, which records the exception, or detects that the function is undefined at this
+    """Repeat a failed call in Python, which records the exception or detects that the function is undefined at this
     point."""
     return _repeat_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
 
@@ -181,8 +181,8 @@ def repeat_in_python(callback, t, first, second, third):
 def call_with(callback, t, first, second, third):
     """Call a function with up to three vectors as its arguments (of size 0 if unused); returns the status.
 
-    Compiled code cannot identify its exception: the call is then repeated in Python, with the arguments rewritten in
-    case the function changed them.
+    If compiled code raises, it cannot report the exception: the call is then repeated in Python, with the arguments
+    rewritten in case the function changed them.
     """
     return _call_at(callback, t, data_of(first), first.size, data_of(second), second.size, data_of(third), third.size)
 
@@ -229,7 +229,7 @@ class Bridge:
 
     def __init__(self) -> None:
         self.exception: BaseException | None = None
-        self.refuses = False  # calls in Python that would use other parameters than machine code
+        self.refuses = False  # whether to refuse Python calls with other parameters than machine code
         self._alive: list = []
         self._cells: dict[int, list] = {}  # parameters, by the object passed when callbacks were created
         self._made_with: list = []  # objects with which the block was created

@@ -206,7 +206,7 @@ def _record(error: BaseException | None):
 
 
 def _watch_callbacks():
-    """Also record exceptions raised by an interrupt just before or after the block that records exceptions.
+    """Record also exceptions that an interrupt raises in a callback just outside the block that records exceptions.
 
     ctypes prints such an exception by `sys.unraisablehook` and continues.
     """

@@ -276,7 +276,7 @@ def _optimised(bitcode: bytes, machine) -> Any:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     if any(function.name == RAISED for function in module.functions):
-        # Callees may prove not to raise only after their callers were processed.
+        # Some callees turn out not to raise only after their callers have been optimised: run these passes again.
         once_more = llvm.create_new_module_pass_manager()
         once_more.add_ipsccp_pass()
         once_more.add_simplify_cfg_pass()

@@ -53,7 +53,7 @@ NEWTON = Struct(
     ],
 )
 
-_LOOK = 2  # the first ratios may be atypical: corrections may grow initially
+_LOOK = 2  # iterations in which slow convergence is not yet a failure: corrections may grow initially
 # largest last correction, in units of the error tolerance, if the rate is new: one ratio may be small by accident, for
 # instance where a steep exponential was predicted badly
 _LARGEST_LAST = 1.0
@@ -63,7 +63,7 @@ UNKNOWN = 1.0  # factor assumed for a simplified iteration before a rate has bee
 
 @part
 def expect(progress, kind, most, tolerance, noise, rounding):
-    """Set the stopping criteria for the following iterations; rate limits depend on their kind."""
+    """Set the stopping criteria for the following iterations; rate limits depend on `kind`."""
     progress.kind, progress.most = kind, most
     progress.tolerance, progress.noise, progress.rounding = tolerance, noise, rounding
     progress.slowest = 0.9 if kind == MEAN_RATE else 0.99 if kind == SIMPLIFIED else 0.95
@@ -74,7 +74,7 @@ def expect(progress, kind, most, tolerance, noise, rounding):
 
 @part
 def expect_full(progress, most, noise, rounding, ratio):
-    """Settings for a new matrix in every iteration: quadratic convergence in the end, arbitrary behaviour before."""
+    """Set the stopping criteria for a new matrix in every iteration; convergence is quadratic only in the end."""
     expect(progress, TO_ROUNDOFF, most, 0.0, noise, rounding)
     progress.slowest, progress.stalls_to_stop, progress.stalls_to_fail, progress.wildest = ratio, 1, most, np.inf
 

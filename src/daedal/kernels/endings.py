@@ -46,7 +46,7 @@ MEANINGS = {
     Ending.STIFF: "the steps seem to be limited by stability",
     Ending.BUFFER_FULL: "the buffers are full: the run continues when they are emptied",
     Ending.INTERRUPTED: "the run was interrupted",
-    Ending.TROUBLED: "steps fail repeatedly: the owner of the run may look for the cause and continue",
+    Ending.TROUBLED: "steps fail repeatedly: the owner of the run may remove the cause and continue",
     Ending.MAX_STEPS: "the limit of {steps} was reached",
     Ending.TOO_ACCURATE: "the tolerances require more digits than double precision has",
     Ending.ZERO_WEIGHT: "the error weight rtol |y| + atol of {variable} is zero",

@@ -84,7 +84,7 @@ class NativeFunction:
         return self.evaluate_block(t, arguments)
 
     def evaluate_block(self, t: float, arguments, size: int | None = None) -> np.ndarray:
-        """The result of the kernel, n numbers or `size`, for vectors one after the other."""
+        """The result of the kernel, `size` numbers (n by default), for a block that starts with these vectors."""
         values = np.concatenate(arguments)
         memory = np.zeros(1 + values.size + (self.n if size is None else size))
         memory[:1].view(np.int64)[0] = self.record.data.ctypes.data
@@ -183,7 +183,8 @@ def store_sparse(name: str, pattern):
         if np.any(outside):
             column, row = divmod(int(given[np.flatnonzero(outside)[0]]), n)
             raise InvalidProblemError(
-                f"{name} has an entry in row {row}, column {column}, where sparsity has none. Remedy: complete sparsity"
+                f"{name} has an entry in row {row}, column {column}, where sparsity has none. Remedy: add it to "
+                "sparsity"
             )
         target[:] = 0.0
         target[place[kept]] = matrix.data[kept]

@@ -32,7 +32,7 @@ def newton_polynomial(t, t_end, psi, coefficients, k, y, yp):
 
 @entry(void(f64[:], f64[:], i64[:], i64[:], f64[:, :], f64[:, :], i64, f64[:, :], f64[:, :]))
 def piecewise_polynomial(times, ends, starts, orders, psi, coefficients, forward, y, yp):
-    """Evaluate a sequence of steps at sorted `times`; `ends` are their end points, in the direction of time."""
+    """Evaluate the polynomials of consecutive steps at sorted `times`; `ends` are the end points of the steps."""
     step = 0
     last = ends.size - 1
     for m in range(times.size):

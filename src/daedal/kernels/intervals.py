@@ -4,8 +4,9 @@ A program is a list of operations, each on results of earlier ones. Its *given* 
 parameters and inputs; the caller sets their bounds. Every operation widens its result by more than the rounding errors
 of its evaluation. If it is not defined for all of its operands the result is the whole real line.
 
-A node is *steady* if nothing in it can jump between the bounds: no choice, step or table changes, and no denominator
-vanishes. The mean value theorem holds for steady nodes, even if they have kinks like ``abs``, and for no others.
+A node is *steady* if nothing in it can jump between the bounds: no condition, step function or table lookup changes its
+value, and no denominator vanishes. The mean value theorem holds for steady nodes, even if they have kinks like ``abs``,
+and for no others.
 """
 
 from math import erf, erfc
@@ -121,7 +122,7 @@ def _times(x, y):
 
 @inlined
 def _below(x, share):
-    """A number below x; the largest finite one if x has overflowed."""
+    """A number less than x by the fraction `share`; the largest finite number if x has overflowed."""
     return _LARGEST if x == np.inf else x - abs(x) * share
 
 
@@ -132,7 +133,7 @@ def _above(x, share):
 
 @part
 def _arithmetic(code, al, au, bl, bu):
-    """Sum, difference, product, quotient and square: bounds, and whether defined everywhere."""
+    """Sum, difference, product, quotient or square: bounds, and whether it is defined everywhere."""
     lo, hi, sure = -np.inf, np.inf, 1
     if code == _ADD:
         lo, hi = al + bl, au + bu
@@ -183,7 +184,7 @@ def _condition(code, same, al, au, bl, bu):
 
 @part
 def _from_table(code, al, au, numbers):
-    """The number of points that do not exceed the operand; or the smallest and largest of the entries concerned."""
+    """Bounds of the number of points that do not exceed the operand, or of the table entries that it may select."""
     if code == _LOCATE:
         return np.searchsorted(numbers, al, side="right") * 1.0, np.searchsorted(numbers, au, side="right") * 1.0
     n, lo, hi = numbers.size, np.inf, -np.inf
@@ -197,7 +198,7 @@ def _from_table(code, al, au, numbers):
 
 @part
 def _value(code, x):
-    """Functions that are increasing on their domain."""
+    """The value at x of a function that is increasing on its domain."""
     y = x
     if code == _SQRT:
         y = np.sqrt(x)
@@ -254,7 +255,7 @@ def _value(code, x):
 
 @part
 def _function(code, al, au):
-    """Functions of one operand: bounds, and whether it neither jumps nor leaves its domain."""
+    """Bounds of a function of one operand, and whether it neither jumps nor leaves its domain."""
     if _FIRST_STEP <= code <= _LAST_STEP:
         lo, hi = _value(code, al), _value(code, au)
         return lo, hi, (1 if lo == hi else 0)
@@ -325,7 +326,7 @@ def _end(code):
 
 @part
 def _of_two(code, al, au, bl, bu):
-    """Nonarithmetic functions of two operands: bounds, and whether they neither jump nor leave their domain."""
+    """Bounds of a nonarithmetic function of two operands, and whether it neither jumps nor leaves its domain."""
     lo, hi, sure = -np.inf, np.inf, 0
     if code == _POWER:
         if al > 0.0 or (al == 0.0 and bl > 0.0) or (bl == bu and bl == np.floor(bl) and (bl > 0.0 or au < 0.0)):
@@ -349,7 +350,7 @@ def _of_two(code, al, au, bl, bu):
         return lo, hi, (1 if bl > 0.0 or bu < 0.0 else 0)
     elif bl > 0.0 or bu < 0.0:  # quotients and remainders
         ql, qu, _ = _arithmetic(_DIVIDE, al, au, bl, bu)
-        if al == au == np.floor(al) and bl == bu == np.floor(bl):  # modes: no rounding
+        if al == au == np.floor(al) and bl == bu == np.floor(bl):  # whole numbers, such as modes: no rounding
             ql = qu = al / bl
         ql, qu = (np.trunc(ql), np.trunc(qu)) if code == _FMOD else (np.floor(ql), np.floor(qu))
         if code == _FLOOR_DIVIDE:

@@ -286,7 +286,7 @@ def _may_drown(delta, y):
 
 @inlined
 def _enlarged(delta, y):
-    """A second, detectable increment for entries that are zero, relative to the largest component."""
+    """A larger increment, relative to the largest component, to recompute entries that were zero."""
     return copysign(_SQRT_ROUNDOFF * largest(y), delta)
 
 
@@ -316,7 +316,7 @@ def _difference_groups(system, matrix, t, y, yp, r, cj, h, inverse_weights):
             system.jacobian_residuals += 1
             status = residual(system, t, shifted_y, shifted_yp, shifted_r)
             if status == 0 and matrix.central and not turned:
-                # On the opposite side, F replaces F at the centre, at twice the distance.
+                # Central quotient: F on the opposite side replaces F at the centre, which doubles the distance.
                 for place in range(first, last):
                     j = group_columns[place]
                     shifted_y[j] = y[j] - deltas[j]

@@ -106,7 +106,7 @@ def data_of(array):
 
 
 def local_words(n: int):
-    """A function for kernels: the address of n words that are valid during the call; here, also during some later
+    """A function for kernels: the address of n words that are valid during the call; here, until 64 further
     calls."""
     kept: deque[np.ndarray] = deque(maxlen=64)
 

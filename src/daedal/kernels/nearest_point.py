@@ -35,7 +35,7 @@ LEVEL_SET = Struct(
 
 _MOST_ITERATIONS = 10
 _ROUND_OFF = 8.0 * np.finfo(float).eps
-_DEPENDENT = 1e-10  # rest of a row after orthogonalisation, relative to the row, that counts as zero
+_DEPENDENT = 1e-10  # size of a row after orthogonalisation, relative to its original size, that counts as zero
 
 
 @part

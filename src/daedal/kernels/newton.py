@@ -70,7 +70,7 @@ def newton(system, linear, progress, t, y, yp, r, correction, cj, cj_matrix, inv
 
 @part
 def size_of(system, t, v, inverse_weights, first, last):
-    """The norm of some of the unknowns; the user's norm if it is all of them."""
+    """The norm of the entries of v from `first` to `last`: the user's norm if these are all, otherwise weighted RMS."""
     if last - first == v.size:
         return norm(system, t, v, inverse_weights)
     return wrms(v[first:last], inverse_weights[first:last])

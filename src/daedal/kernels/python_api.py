@@ -41,7 +41,7 @@ _FUNCTIONS = (
 _OBJECTS = {"none": None, "type_error": TypeError}
 
 PYTHON = Struct("PYTHON", [(name, ADDRESS) for name in (*_FUNCTIONS, *_OBJECTS)])
-"""The addresses of these functions and objects in this process."""
+"""The addresses in this process of the functions and objects of Python's C API."""
 
 call_one_arg = caller(i64(i64, i64))
 float_from_double = caller(i64(f64))

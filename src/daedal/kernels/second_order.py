@@ -85,7 +85,7 @@ def discretised_jacobian(t, block):
 
 @part
 def gather(form, x, xp, y):
-    """y from x and x'."""
+    """Set y from x and x'."""
     source = form.source
     for j in range(form.n_y):
         i = source[j]
@@ -94,7 +94,7 @@ def gather(form, x, xp, y):
 
 @part
 def scatter(form, y, x, xp):
-    """The entries of x and x' that y contains."""
+    """Set the entries of x and x' that y contains."""
     source = form.source
     for j in range(form.n_y):
         i = source[j]

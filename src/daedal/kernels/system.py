@@ -37,10 +37,10 @@ SYSTEM = Struct(
 )
 
 CHANGING = ("norm_failed", "hook_signal", *COUNTERS)
-"""The last fields, which change during a run."""
+"""The fields at the end of a SYSTEM record, which change during a run."""
 
 HOOK = i64(i64, f64, f64, i64)
-"""signal = hook(record, t, h, y): may change y; negative for a callback status."""
+"""signal = hook(record, t, h, y): may change y; the signal is one of the following, or a negative callback status."""
 HOOK_DONE, HOOK_CHANGED, HOOK_STOP = 0, 1, 2
 
 call_hook = caller(HOOK)

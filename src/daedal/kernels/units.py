@@ -160,7 +160,7 @@ def _understood(content: bytes | None, unit: str, level: str, place: Path | str)
             return found
     except (TypeError, ValueError):
         pass
-    store.say_once(f"{place} is not the object code of {unit} for {level}, which is compiled again")
+    store.say_once(f"{place} is not the object code of {unit} for {level}; it is compiled again")
     return None
 
 

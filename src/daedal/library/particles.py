@@ -273,7 +273,7 @@ def chain_of_pendulums(
 ) -> Model:
     r"""A hanging chain: n point masses joined by rigid massless links, in absolute coordinates, with sparse matrices.
 
-    It is released from rest in the shape of its slowest mode. For large n the motion tends to that of a hanging rope,
+    The chain is released from rest in the shape of its slowest mode. For large n it moves like a hanging rope,
     so that the number of links changes the size of the problem but hardly its difficulty.
 
     Notes

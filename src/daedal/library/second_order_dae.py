@@ -44,7 +44,7 @@ def second_order_model(
 def _mechanical_model(
     system: daedal.MechanicalSystem, exact: Callable[..., np.ndarray], t_span, sign: float, compiled: bool
 ) -> Model:
-    """The motion of a mechanical system, whose multiplier is `sign` times that of the second-order form."""
+    """The motion of a mechanical system, with `sign` times the multiplier of the second-order form."""
     t0, t1 = t_span
 
     def state(t: float) -> np.ndarray:

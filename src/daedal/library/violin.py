@@ -207,7 +207,7 @@ class ViolinRun:
     signs : list of float
         For each phase, 0 if the string sticks, otherwise its z.
     t : numpy.ndarray, shape (nt,)
-        All output times; those of transitions occur twice, since z jumps there.
+        All output times; times of transitions occur twice, since z jumps there.
     u, v : numpy.ndarray, shape (N - 1, nt)
         Displacements and speeds.
     z : numpy.ndarray, shape (nt,)

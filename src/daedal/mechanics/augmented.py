@@ -48,7 +48,7 @@ def _damped_bias(c, damping, i):
 
 @part
 def factor_augmented(c):
-    """Factor [[M, B], [K, 0]] with the latest values."""
+    """Factor [[M, B], [K, 0]] with the latest values; nonzero if the matrix is singular."""
     nx, by_columns = c.nx, c.kkt.data
     transpose(by_columns, c.mass)
     transpose(by_columns[:, nx:], c.jacobian)
@@ -71,7 +71,7 @@ def solve_augmented(c, damping=0):
 
 @entry(EVALUATION)
 def accelerator(system, t, damping):
-    """Kernel for accelerations and multipliers.
+    """Compute accelerations and multipliers: the kernel called by :func:`accelerate`.
 
     Forces that depend on lam, and algebraic variables w, make the augmented system nonlinear; it is solved by
     Newton's method for (lam, w). The matrix is that of the index test, G M^{-1} (G^T - f_lam + f_w d_w^{-1} d_lam).
@@ -88,7 +88,7 @@ def accelerator(system, t, damping):
 
 @part
 def _coupled_residual(c, t, damping, u, residual):
-    """lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w)."""
+    """Write lam_augmented(lam, w) - lam and d(lam, w) for u = (lam, w) to `residual`; returns a status."""
     n, n_c = c.m * c.nx + c.n_r, c.n_c
     state, rows = c.state, c.rows
     copy(state[n:], u[n_c : n_c + c.n_w])
@@ -108,7 +108,7 @@ def _coupled_residual(c, t, damping, u, residual):
 
 @part
 def accelerate_coupled(c, t, damping=0):
-    """Solve for (lam, w) by Newton's method, with existing factors of the augmented matrix."""
+    """Solve for (lam, w) by Newton's method, with existing factors of the augmented matrix; returns a status."""
     n, n_c, size = c.m * c.nx + c.n_r, c.n_c, c.n_c + c.n_w
     state, rows = c.state, c.rows
     u, residual, shifted = c.inner[0], c.inner[1], c.inner[2]
@@ -144,7 +144,7 @@ def accelerate_coupled(c, t, damping=0):
     return UNEVALUABLE
 
 
-NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which the next, about its square, is not needed
+NEGLIGIBLE = 1e-9  # relative size of a Newton correction below which the next one, about its square, is omitted
 MOST_CORRECTIONS = 5
 _FAILED = 1
 
@@ -169,7 +169,7 @@ def _run(callback, t, state, n_arguments, n_result):
 
 @part
 def accelerate_only(c, t):
-    """Accelerations and multipliers at the variables in ``c.state``; the record need not contain the matrices."""
+    """Compute accelerations and multipliers at ``c.state``; the matrices in the record are not always updated."""
     nx, n_c, n = c.nx, c.n_c, c.n_arguments
     if is_given(c.accelerations) and _run(c.accelerations, t, c.state, n, nx + n_c) == 0:
         _keep(c, c.accelerations.block + 8 * n)

@@ -123,7 +123,7 @@ def binomials(m: int) -> np.ndarray:
 
 @part
 def fetch(callback, t, state, n_arguments, n_result):
-    """Call a user function with the first entries of `state`; the result is stored after them in the block."""
+    """Call a user function with the first entries of `state`; the block holds these entries, followed by the result."""
     return fetch_at(callback, t, data_of(state), n_arguments, 0, 0, 0, 0, callback.block + 8 * n_arguments, n_result)
 
 
@@ -172,8 +172,8 @@ def evaluate(c, t, what):
 def accelerate(c, t, damping=0):
     """Accelerations and multipliers at the variables in ``c.state``, evaluating all prerequisites.
 
-    `damping` is the address of Baumgarte's coefficients alpha_0 .. alpha_{m-1} and that of velocity constraints; 0 for
-    none.
+    `damping` is the address of Baumgarte's coefficients alpha_0 .. alpha_{m-1}, followed by the coefficient of velocity
+    constraints; 0 if there is no damping.
     """
     return _call_evaluator(c.accelerator, address_of(c), t, damping)
 
@@ -185,7 +185,7 @@ LINEARISATION = Struct(
 
 @part
 def linearise(lin, c, t, a, lam):
-    """Evaluate the derivatives at the variables in ``c.state``; 0 or a status."""
+    """Evaluate the derivatives at the variables in ``c.state``; returns 0 or a status."""
     n, total = 2 * c.nx + c.n_r + c.n_w, c.all_g + c.all_v
     arguments, rows = floats(lin.function.block, lin.n_arguments), c.rows
     copy(arguments, c.state[:n])
@@ -199,7 +199,7 @@ def linearise(lin, c, t, a, lam):
 
 @inlined
 def derivatives(lin):
-    """The matrix, by columns."""
+    """The matrix of derivatives computed by :func:`linearise`, by columns."""
     return float_rows(lin.function.block + 8 * lin.n_arguments, lin.columns, lin.rows)
 
 
@@ -225,10 +225,11 @@ def level_by(c, found, level, k, j, fq, fv, fa):
 
 @part
 def acceleration_by(c, found, damping, column, target):
-    """Minus the derivative of the accelerations, with existing factors of the augmented matrix.
+    """Write to `target` minus the derivative of the accelerations with respect to the unknown with index `column`.
 
     The augmented system M a + K^T lam = f, K a + bias + sum_l alpha_l g^(l) = 0 is differentiated with the system's
-    current a and lam; `damping` is the address of Baumgarte's coefficients. Forces must not depend on lam or w.
+    current a and lam, and solved with the existing factors; `damping` is the address of Baumgarte's coefficients.
+    Forces must not depend on lam or w.
     """
     nx, n_g, solution = c.nx, c.n_g, c.solution
     of_q, of_v, j = column < nx, nx <= column < 2 * nx, column % nx

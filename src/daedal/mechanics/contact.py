@@ -21,7 +21,8 @@ from daedal.problems.compile import last_argument
 _MAX_ITERATIONS = 60
 _ROUNDOFF = 4.0 * float(np.finfo(float).eps)
 _INCREMENT = 6e-6  # relative increment of central differences, the cube root of the unit round-off
-_FAST, _CLOSE = 0.1, 1e-3  # the matrix is reused while steps shrink by this factor and are below this fraction of s
+# the matrix is reused while steps shrink at least by the first factor and are below the second fraction of s
+_FAST, _CLOSE = 0.1, 1e-3
 _SHORTEST = 1e-4  # smallest factor by which a Newton step is shortened
 
 # Caches of functions derived from those of a system: compiling them is slow, and they contain no data of a run.
@@ -85,7 +86,7 @@ def _reduced(system: MechanicalSystem) -> MechanicalSystem:
 
 
 def _plain(function, params):
-    """Convert parameters to the vector that a compiled function called from Python requires."""
+    """The function for calls from Python: if it is compiled, its parameters are converted to a vector."""
     if params is None or not is_compiled(function):
         return function
     return lambda *arguments: function(*arguments[:-1], parameter_vector(arguments[-1]))

@@ -29,7 +29,7 @@ _AGREE, _AGREE_EVEN = 1e-6, 1e-4
 _MARGIN = 10.0  # safety factor on the estimated rounding errors
 _ROUGHLY = 1e-6
 _FEATURE = 1e3  # change, in rounding errors, above which a coordinate without influence so far counts as relevant
-_BISECTIONS = 12  # bisections that locate the first change of a constraint
+_BISECTIONS = 12  # number of bisections that locate the first change of a constraint
 _RAMP = 1e-2  # a first change below this fraction of the whole change belongs to a ramp, not to round-off
 _BEYOND = 1e6  # up to this multiple of the increment, a first change must grow on both sides to count as round-off
 _LONGEST = 0.1  # largest increment, as a fraction of the coordinate or of the interval
@@ -67,8 +67,8 @@ def all_constraints(c, t, state, target):
 def search(c, t, anywhere):
     """Choose increments at the variables in ``c.state``; returns 0, or a status if the constraints cannot be evaluated.
 
-    With `anywhere`, coordinates without visible influence may be changed by 1 or more, and the time to values before
-    the start; exceptions raised there must be ignored.
+    With `anywhere`, coordinates without visible influence may be changed by 1 or more, and times may precede the start
+    of the run; exceptions raised at such points must be ignored.
     """
     nx, state, shifted = c.nx, c.state, c.shifted
     increments, singles = c.increments[0], c.increments[1]
@@ -105,7 +105,7 @@ def search(c, t, anywhere):
 
 @part
 def _search_time(c, t, shifted, anywhere):
-    """The increment of time, within the interval of the run unless constraints at rest allow a larger one."""
+    """Choose the increment of time; unless `anywhere`, the times tested lie within the run if possible."""
     span, resolution = abs(c.t_last - c.t_first), 4.0 * _EPS * abs(t)
     longest = _LONGEST * span
     slowest = _ALONG * _EPS**0.125 * longest
@@ -142,10 +142,10 @@ def _sizes_of_terms(c, t, shifted):
 
 @part
 def _scale(c, t, shifted, j, low, high):
-    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the round-off relative to it.
+    """Length over which derivatives with respect to z_j (or t, j = nx) change, and the relative round-off of changes.
 
     Also returns the increment at which the change appeared; larger ones are not examined. The length is 0 if no
-    constraint depends on the variable, infinite if they are linear as far as tested.
+    constraint depends on the variable, infinite if all constraints are linear as far as tested.
     """
     nx, rows = c.nx, c.all_g + c.all_v
     probes = c.probes

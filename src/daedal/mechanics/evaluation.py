@@ -96,7 +96,7 @@ def _evaluate_holonomic(c, t, state, what):
 
 @part
 def _derivatives(c, t, state, what):
-    """Compute G, and G v + g_t and the bias unless given; returns a status, and whether quotients disagree.
+    """Compute G, G v + g_t and, unless given, the bias; returns a status, and whether quotients disagree.
 
     For constraints independent of time, G v is the derivative along the motion, which is checked as well.
     """
@@ -214,7 +214,7 @@ def _select(c, what):
 
 @part
 def _evaluate_linear(c, t, what):
-    """A linear Hessenberg DAE; the block holds A_1..A_m, B, q, C, C', ..., C^(m), r, ..., r^(m), all by rows.
+    """Evaluate a linear Hessenberg DAE; the block holds A_1..A_m, B, q, C, C', ..., C^(m), r, ..., r^(m), all by rows.
 
     g^(l) = sum_{j=1}^{l+1} (l over j-1) C^(l-j+1) z_j + r^(l), Ascher and Petzold (3.5b).
     """

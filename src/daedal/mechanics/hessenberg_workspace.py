@@ -65,7 +65,7 @@ class HessenbergWorkspace(SystemWorkspace):
 
 
 def prepare_hessenberg(problem: HessenbergDAE, t0: float, initial):
-    """The assembled problem and its start z0 = (x, x', ..., x^(m-1)), which must satisfy g = ... = g^(m-1) = 0."""
+    """The assembled problem, its start at (x, x', ..., x^(m-1)), and no notes; raises unless g = ... = g^(m-1) = 0."""
     if initial is None:
         raise InvalidProblemError(
             f"initial is missing: x and its derivatives below order {problem.order}, as one vector"

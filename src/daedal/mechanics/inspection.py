@@ -37,7 +37,7 @@ INSPECTION = Struct(
     "INSPECTION",
     [
         ("system", at(CONSTRAINED)),
-        ("changes", INTEGER),  # whether changes of g are compared with predictions
+        ("changes", INTEGER),  # which changes of g are compared with predictions
         ("complex_step", INTEGER),
         ("timeless", INTEGER),  # whether independence of time is checked
         ("started", INTEGER),

@@ -33,7 +33,7 @@ from daedal.mechanics.constrained import (
 IDENTITY_WEIGHT, MASS_WEIGHT, GIVEN_WEIGHT = 0, 1, 2
 _MAX_ITERATIONS = 30
 _ROUNDOFF = 4.0 * np.finfo(float).eps
-_NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which the next, about its square, is not needed
+_NEGLIGIBLE = 1e-9  # relative size of a Newton correction below which the next one, about its square, is omitted
 
 PROJECTOR = Struct(
     "PROJECTOR",
@@ -93,7 +93,7 @@ def project(p, c, t):
 
 @part
 def _correct(c, level, rows):
-    """Correct z_{level+1} for the residuals of its level; returns its size and that of the correction."""
+    """Correct z_{level+1} for the residuals of its level; returns the sizes of z_{level+1} and of the correction."""
     nx = c.nx
     z, values, solution = c.state[level * nx : (level + 1) * nx], c.level[level], c.solution
     solution[:nx] = 0.0
@@ -219,7 +219,7 @@ def project_points(projector, system, times, states, statuses):
 
 @part
 def project_point(p, c, t, y):
-    """Project y = (z, r) in place. Returns 0; if projection failed, a status, and y is unchanged."""
+    """Project y = (z, r) in place and return 0; if this fails, return a status and leave y unchanged."""
     n = c.m * c.nx
     load_state(c, y[:n], y[n : n + c.n_r])
     status = project(p, c, t)
@@ -230,7 +230,7 @@ def project_point(p, c, t, y):
 
 @entry(void(i64, f64[:], f64[:, :], f64[:, :], f64[:, :], f64[:, :], f64[:, :], f64[:, :], i64[:]))
 def accelerate_points(system, times, states, guesses, accelerations, multipliers, rates, algebraic, statuses):
-    """Accelerations, multipliers, r' and w at the rows of `states` (z, r); `guesses` holds (w, lam)."""
+    """Compute accelerations, multipliers, r' and w at the rows of `states` (z, r); `guesses` holds (w, lam)."""
     c = record_at(system, CONSTRAINED)
     n, n_w, w_at = c.m * c.nx, c.n_w, c.m * c.nx + c.n_r
     for k in range(times.size):
@@ -249,7 +249,7 @@ def accelerate_points(system, times, states, guesses, accelerations, multipliers
 
 @entry(void(i64, f64[:], f64[:, :], f64[:, :]))
 def residual_points(system, times, states, sizes):
-    """Largest residuals of the constraints below and on the highest level, at the rows of `states` (z, r)."""
+    """Write to `sizes` the largest residuals below and on the highest level, at the rows of `states` (z, r)."""
     c = record_at(system, CONSTRAINED)
     n = c.m * c.nx
     for k in range(times.size):
@@ -266,7 +266,7 @@ def residual_points(system, times, states, sizes):
 
 @entry(void(i64, f64[:], f64[:], f64[:], f64[:]))
 def load_point(system, z, r, w, lam):
-    """Write the variables of a start to the record of the system, where guesses are taken from."""
+    """Write the variables of a start to the record of the system, from which kernels take initial guesses."""
     load_start(record_at(system, CONSTRAINED), z, r, w, lam)
 
 

@@ -88,9 +88,10 @@ def check_point(system: MechanicalSystem, t, q, v) -> tuple[float, np.ndarray, n
     return check_number(t, "t"), q, v
 
 
-_DEPENDENT = 1e-9  # singular value of normalised rows that counts as zero on the manifold
+_DEPENDENT = 1e-9  # singular value of normalised rows below which it counts as zero, on the manifold
 _OFF, _LARGEST = 100.0, 1e-6  # increase of this threshold per distance from the manifold, and its limit
-_WEAK, _ITERATIONS = 1e-3, 8  # projections onto the manifold: relative singular values ignored; Newton steps
+# for projections onto the manifold: relative size below which singular values are ignored; number of Newton steps
+_WEAK, _ITERATIONS = 1e-3, 8
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,7 @@ def evaluate_at(system: MechanicalSystem, t, q, v=None, *, r=None, w=None, lam=N
 
 
 def _noise(values: dict[str, np.ndarray], n_constraints: int) -> float:
-    """Threshold for singular values of normalised rows: at distance d from the manifold, they have errors of order
-    d."""
+    """Threshold below which singular values of normalised rows count as zero; it grows with the distance from g = 0."""
     norms = np.linalg.norm(values["jacobian"][:n_constraints], axis=1)
     away = np.abs(values["level"][0, :n_constraints]) / np.where(norms > 0.0, norms, 1.0)
     return _DEPENDENT + min(_OFF * float(np.max(away, initial=0.0)), _LARGEST)
@@ -215,7 +215,7 @@ def scaled_rows(jacobian: np.ndarray) -> np.ndarray:
 def least_multipliers(values: dict[str, np.ndarray], noise: float = 1e-9) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and smallest multipliers of an augmented system with dependent rows.
 
-    The normalised rows K = U S V^T are replaced by U_r^T K, with the singular values above `noise`.
+    The normalised rows K = U S V^T are replaced by U_r^T K, where U_r belongs to the singular values above `noise`.
     """
     mass, jacobian = values["mass"], values["jacobian"]
     norms = np.linalg.norm(jacobian, axis=1)

@@ -5,15 +5,15 @@ and redundant constraints. The conditions are
 
     |g_i| <= u |G_i| |q|,   |(G v + g_t)_i| <= u |G_i| |v|,   rows of K that are far from dependent,   M = M^T > 0,
 
-where M = M^T > 0 on the kernel of K is sufficient: it follows from M + K^T K > 0. M and K also determine the norm of
-output projections: that of M, unless the displacement F g with F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than
-the shortest one, K^+ g.
+where it suffices that M is positive definite on the kernel of K, which follows from M + K^T K > 0. M and K also
+determine the norm of output projections: the norm of M, unless the displacement F g with
+F = M^{-1} K^T (K M^{-1} K^T)^{-1} is much longer than the shortest displacement, K^+ g.
 
 Mechanisms with recursive elimination are checked without the mass matrix: if the result is finite, elimination from the
 tips to the base has found a positive pivot for every joint, and multipliers for all constraints.
 
 Transitions to another mode lead to correct positions and nearly correct velocities, or remove a constraint. The nearest
-velocity in the norm of M is then that of the output projection, so :func:`settle` tries this projection first.
+velocity in the norm of M is then the result of the output projection, so :func:`settle` tries this projection first.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LONGEST_MOVE = 10.0
 
 @entry(i64(i64, f64, f64[:], f64[:]))
 def is_ready(system, t, z, r):
-    """Check the start (z, r); accelerations, multipliers and r' are left in the arrays of the system."""
+    """NOT_READY, READY or READY_IN_MASS_NORM; accelerations, multipliers and r' remain in the arrays of the system."""
     c = record_at(system, CONSTRAINED)
     guesses = c.guesses
     guesses[:] = 0.0
@@ -89,7 +89,7 @@ def _is_consistent(c, z):
 
 @part
 def _is_independent(c):
-    """Whether every normalised row of K has an independent component: modified Gram-Schmidt."""
+    """Whether the independent component of every normalised row of K is large enough: modified Gram-Schmidt."""
     count, n = c.n_c, c.nx
     rows = c.gradients
     copy_matrix(rows, c.jacobian)
@@ -122,7 +122,7 @@ def _is_symmetric(a):
 
 @part
 def _cholesky(a, smallest):
-    """Factor a = L L^T in its lower triangle; False unless each pivot exceeds this fraction of its diagonal entry."""
+    """Factor a = L L^T in its lower triangle; False unless each pivot exceeds `smallest` times its diagonal entry."""
     n = a.shape[0]
     for j in range(n):
         pivot = a[j, j]
@@ -274,7 +274,7 @@ def _is_regular(system: Any, t: float, q: np.ndarray, v: np.ndarray) -> bool:
     return bool(np.abs(factor[norms.size - 1, norms.size - 1]) >= _INDEPENDENT)
 
 
-_ATTEMPTS = 4  # largest number of projections
+_ATTEMPTS = 4  # maximum number of projections
 _STAYS = 1e-9  # largest change of q by a projection, as a fraction of its size
 
 

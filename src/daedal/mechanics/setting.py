@@ -35,7 +35,7 @@ _WORSE = 1e3  # multiple of the smallest disagreement above which the search end
 
 
 def best_increment(function, scale: float) -> float:
-    """The increment h for which the quotients of ``function(h)`` with h and h/2 agree best.
+    """The increment h for which difference quotients of `function` with h and h/2 agree best.
 
     ``function(s)`` is a vector, evaluated at the displacement s; it may raise outside its domain.
     """
@@ -59,7 +59,7 @@ def _quotient(function, h: float, s: float) -> np.ndarray:
 
 
 def typical_size(q: np.ndarray) -> np.ndarray:
-    """Sizes of the coordinates: the largest absolute value for all of them, or 1."""
+    """Sizes of the coordinates, all equal to the largest absolute value, or to 1 if q = 0."""
     largest = float(np.max(np.abs(q), initial=0.0))
     return np.full(q.shape, largest if largest > 0.0 else 1.0)
 
@@ -189,7 +189,7 @@ def _is_differenced(system: MechanicalSystem, autonomous: bool) -> bool:
 
 
 def _forget_errors(assembly):
-    """Ignore exceptions of user functions outside their domain; the run raises them if they matter."""
+    """Discard an exception of a user function outside its domain; the run raises it again if it matters."""
     pending, assembly.bridge.exception = assembly.bridge.exception, None
     if isinstance(pending, KeyboardInterrupt):
         raise pending
@@ -211,12 +211,12 @@ def complex_functions(system: MechanicalSystem) -> dict[str, Any]:
 
 
 def tuning(system: MechanicalSystem, setting: EvaluationConfig) -> np.ndarray:
-    """Parameters of the complex-step functions: the user's, then increments for their differences."""
+    """Parameters of the complex-step functions: the user's parameters, then increments for differences of slopes."""
     numbers = np.zeros(0) if system.params is None else parameter_vector(system.params)
     return np.concatenate([numbers, _SHARE * setting.increments[0], [_SHARE * setting.time_increment]])
 
 
-_SHARE = 0.05  # increments of fourth-order differences of slopes, as a fraction of those of second differences
+_SHARE = 0.05  # increments of fourth-order differences of slopes, relative to the increments of second differences
 
 
 def _complex_step_holds(system: MechanicalSystem, assembly, t: float, z: np.ndarray) -> bool:
@@ -341,7 +341,7 @@ class ConsistentStart:
         return np.concatenate([self.z[nx:], self.a])
 
 
-_KEPT = 4  # number of idle assemblies of each kind in the pool
+_KEPT = 4  # maximum number of idle assemblies of each kind in the pool
 
 
 class Pool:
@@ -363,7 +363,7 @@ class Pool:
             return self._kind(system, setting=setting)
 
     def give_back(self, assembly):
-        """Return an assembly to the pool."""
+        """Return an assembly to the pool, unless the pool is full."""
         shelf = self._shelves.setdefault(assembly.setting.key, [])
         if len(shelf) < _KEPT:
             shelf.append(assembly)

@@ -255,7 +255,7 @@ class SystemWorkspace:
         return self.setting.autonomous
 
     def choose_weight(self, values: dict[str, np.ndarray] | None):
-        """Project in the norm of the mass matrix, unless it is singular or moves the state much farther than necessary.
+        """Choose the norm of M for projections, unless M is singular or moves the state much farther than necessary.
 
         The displacement is F g with F = M^{-1} G^T (G M^{-1} G^T)^{-1}; the shortest one is G^+ g.
         """

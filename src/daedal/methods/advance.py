@@ -160,8 +160,8 @@ def _advance(run, address):
 
 @part
 def _starts_next_arc(system, run):
-    """Change the parameters and prepare the next arc as if a run started; False if there is none, or if it may be
-    better to ignore the change, since y' differs little from its value at the start of this arc."""
+    """Change the parameters and prepare the next arc as if a run started. False if there is none, or if y' differs so
+    little from its value at the start of the arc that ends here that it may be better to ignore the change."""
     if run.arc >= run.arcs:
         return False
     n, count = run.n, run.n_parameters
@@ -224,7 +224,7 @@ def open_run(system, run, roots, address):
         return _ZERO_WEIGHT
     if run.h == 0.0:
         run.h = choose_first_step(run)
-    if run.degree == 0:  # as after a previous step h along the tangent
+    if run.degree == 0:  # no polynomial yet: use the tangent, as if a step h preceded the start
         for i in range(n):
             phi[0, i] = y[i]
             phi[1, i] = run.h * yp[i]
@@ -260,7 +260,7 @@ def _search_end(run, roots):
     of their polynomial.
 
     A polynomial of degree s may have s - 1 extrema, as may a switching function along it. Functions evaluated
-    at step ends only, and monitored functions whose events are step ends, are searched at once.
+    at step ends only, and monitored functions whose events are step ends, are searched over the whole step.
     """
     location, crooked = roots.location, roots.crooked
     interior, whole = roots.interior, True
@@ -272,7 +272,7 @@ def _search_end(run, roots):
     piece = run.h_last / run.degree
     left = np.ceil((run.t - run.t_low) / piece - 0.01) - 1.0
     end = run.t - left * piece
-    lost = not (end - run.t_low) * piece > 0.0  # equal up to the round-off of the time
+    lost = not (end - run.t_low) * piece > 0.0  # round-off of the time makes the section empty
     last = step_end(run)
     return last if whole or left < 1.0 or lost or run.sign * (end - last) > 0.0 else end
 
@@ -290,7 +290,7 @@ def _empty_buffers(run):
 
 @part
 def _store_step(run):
-    """Store the polynomial of this step for dense output, and its place in the history."""
+    """Store the polynomial of this step for dense output or the history of steps, with the index of its first row."""
     if not (run.each_step or run.dense):
         return
     m, degree = run.steps_stored, run.degree

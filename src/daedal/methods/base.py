@@ -103,7 +103,7 @@ class Method(ABC):
         """The components excluded by a mask given as `error_test`."""
         included = check_mask(self.error_test, problem.n, "error_test", problem.names)
         if not included.any():
-            raise InvalidProblemError("error_test includes no variable: the error would not be controlled at all")
+            raise InvalidProblemError("error_test includes no variable: include at least one, to control the error")
         return ~included
 
     def supports(self, form: str) -> bool:
@@ -140,7 +140,7 @@ class Method(ABC):
     def require_error_estimate(self, fixed_step: float | None) -> None:
         """Raise for a run with error control if the method has no error estimate."""
         if fixed_step is None and not self.controlled:
-            raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step")
+            raise InvalidProblemError(f"{type(self).__name__} has no error estimate: pass fixed_step")
 
 
 def _is_open(option) -> bool:

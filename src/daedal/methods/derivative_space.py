@@ -107,7 +107,7 @@ def _orthonormalise(space, n, tolerance, cj, projector):
 
 @part
 def look(space, system, linear, run, t, y, yp):
-    """P at (t, y, y'), and P' by fourth-order differences if P has changed."""
+    """Compute P at (t, y, y'), and P' by fourth-order differences if P differs from the previous one."""
     n = y.size
     here, before, shifted, rate = space.projector, space.before, space.shifted, space.rate
     status = find_space(space, system, linear, run, t, y, yp, here)

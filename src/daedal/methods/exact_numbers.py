@@ -96,7 +96,7 @@ class Quadratic:
         return bool(self.p or self.q)
 
     def __float__(self) -> float:
-        """Accurate to the last digit, even if p and q sqrt(d) cancel."""
+        """Convert to a float, accurate to the last digit even if p and q sqrt(d) nearly cancel."""
         root = Fraction(math.isqrt(self.d << 2 * _BITS), 1 << _BITS)
         return float(self.p + self.q * root)
 
@@ -298,7 +298,7 @@ def _by_formula(p: Sequence[Fraction]) -> list[Any]:
 
 
 def _square_free(n: int) -> tuple[int, int]:
-    """n = free * factor^2."""
+    """Return (free, factor) with n = free * factor^2 and square-free `free`."""
     factor = 1
     for k in range(2, math.isqrt(n) + 1):
         while n % (k * k) == 0:

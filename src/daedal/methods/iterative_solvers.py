@@ -62,7 +62,8 @@ class GMRES:
             check_size(self.orthogonal_to, "orthogonal_to of GMRES")
             if self.orthogonal_to > self.basis_size:
                 raise InvalidProblemError(
-                    f"orthogonal_to = {self.orthogonal_to} of GMRES exceeds basis_size = {self.basis_size}"
+                    f"orthogonal_to = {self.orthogonal_to} of GMRES exceeds basis_size = {self.basis_size}: "
+                    "reduce or omit orthogonal_to"
                 )
 
 
@@ -103,8 +104,8 @@ class Preconditioner:
 class BandedPreconditioner:
     """P is the band of G with `ml` lower and `mu` upper diagonals, from ml + mu + 1 residuals, factorised by LAPACK.
 
-    The differences use ``residual``, a cheaper or simpler one with the same signature, if given, instead of the
-    problem's.
+    Differences are taken of ``residual``, for example a simplified one with the same signature; by default of the
+    problem's residual.
 
     Examples
     --------
@@ -162,7 +163,7 @@ class ILUPreconditioner:
 
 @dataclass(frozen=True)
 class BlockDiagonalPreconditioner:
-    """P holds the diagonal blocks of G, of the size of one grid point's unknowns.
+    """P consists of the diagonal blocks of G; `block_size` is the number of unknowns at a grid point.
 
     For reaction-diffusion systems use the reaction part (without diffusion) as `residual`: its Jacobian is block
     diagonal, and takes one residual per unknown of a block.
@@ -279,7 +280,10 @@ def _preconditioned(bridge, n, options, preconditioner, sparsity, bandwidth, jac
         else:
             matrix = builders.block_diagonal_matrix(n, preconditioner.block_size, own_system=own)
     else:
-        raise InvalidProblemError(f"unknown preconditioner {preconditioner!r}")
+        raise InvalidProblemError(
+            f"unknown preconditioner {preconditioner!r}: pass Preconditioner, BandedPreconditioner, "
+            "BlockDiagonalPreconditioner or ILUPreconditioner"
+        )
     size = min(options.basis_size, n)
     return builders.krylov(
         matrix,

@@ -66,7 +66,7 @@ def named_method(method: Any, options: dict[str, Any]) -> Any:
         if options:
             raise InvalidProblemError(
                 f"options {', '.join(options)} apply to a method given by name; "
-                f"here they belong inside {type(method).__name__}(...)"
+                f"here, pass them to {type(method).__name__}(...)"
             )
         return method
     kind = method if isinstance(method, type) and issubclass(method, Method) else None

@@ -115,9 +115,9 @@ def sums_of(number: NumberOperations) -> Sums:
     def stiffness(run, h, k, a, change):
         """|lambda| from the last two stages, both at the end of the step; -1 if unknown.
 
-        The stages differ by d, their slopes by J d: DOPRI5's recipe is |lambda| = |J d| / |d| (HW IV.2). For a
-        mechanism, d = (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is that of a vibration in any
-        phase, whereas |J d| / |d| can take any value up to its square.
+        The stages differ by d, their slopes by J d: DOPRI5 uses |lambda| = |J d| / |d| (HW IV.2). For a mechanism,
+        d = (dq, dv) and J d = (dv, da), and lambda^2 = |da| / |dq|, which is the squared frequency of a vibration in
+        any phase, whereas |J d| / |d| can take any value up to it.
         """
         n, s, nx, y, zero = run.n, a.shape[0], run.positions, run.y, spread(0.0)
         combine(a[s - 2], s - 2, k, run.phi[0], h, 0, n, change)

@@ -53,10 +53,10 @@ def room_for_look(n: int) -> np.ndarray:
 
 @part
 def after_first_look(status, method, f_y, f_yp, n):
-    """Check F_y and F_y' at the start, given the status of their evaluation: 0, or why the run must not start
-    immediately.
+    """Check F_y and F_y' at the start, given the status of their evaluation; return 0, or the reason why the run
+    cannot start immediately.
 
-    TROUBLED passes the decision to Python. If F_y and F_y' cannot be evaluated, the first step reports the error.
+    TROUBLED leaves the decision to Python. If F_y and F_y' cannot be evaluated, the first step reports the error.
     """
     if status == 0:
         return 0 if _is_plain(method, f_y, f_yp, n) else _TROUBLED
@@ -65,13 +65,13 @@ def after_first_look(status, method, f_y, f_yp, n):
 
 @part
 def _is_plain(method, f_y, f_yp, n):
-    """Whether the equations without derivatives determine the variables without derivatives, and the rest the
-    others."""
+    """Whether equations without derivatives determine the variables without derivatives, and equations with
+    derivatives determine the derivatives."""
     rows, columns = method.rows, method.columns
     if n > LARGEST:
         return False
     flags = integer_rows(method.look, 4, n)
-    # 1: a derivative occurs in the equation, or a derivative of the variable occurs
+    # 1 for equations that contain derivatives, and for variables whose derivative occurs
     equation, variable = flags[0], flags[1]
     for i in range(n):
         equation[i], variable[i] = 0, 0
@@ -100,7 +100,7 @@ def _is_plain(method, f_y, f_yp, n):
 
 @part
 def _place(flags, kind, places):
-    """Number the members of a kind; return their count."""
+    """Number the equations or variables whose flag is `kind`; return their count."""
     count = 0
     for i in range(flags.size):
         places[i] = count

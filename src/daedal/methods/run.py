@@ -116,7 +116,7 @@ class Run:
         self._first = self.record.data.copy()
         self._buffers: dict[tuple[bool, int], tuple[Any, bytes]] = {}
         self._switching: Switching | None = None
-        self._entered: Switching | None = None  # the run whose layers are observed
+        self._entered: Switching | None = None  # the switching functions whose layers are observed, until `leave`
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Run:
             return 0, True
 
     def leave(self) -> None:
-        """Leave the task: its layers are no longer observed."""
+        """Stop observing the layers of the switching functions of the task."""
         switching, self._entered = self._entered, None
         if switching is not None:
             switching.leave_layers(self.system)
@@ -195,7 +195,7 @@ class Run:
         return self._outcome(task, Ending.INTERRUPTED if interrupted else Ending(reason), exception)
 
     def _is_false_alarm(self, suspect) -> bool:
-        """Whether a suspected stability limit proves false; an exception raised during the check ends the run."""
+        """Whether `suspect` lets the run continue despite a possible stability limit; its exceptions end the run."""
         try:
             patience = suspect(*self.reached(), abs(self._results()[-1]))
         except Exception as error:

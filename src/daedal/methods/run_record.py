@@ -104,7 +104,7 @@ RUN = Struct(
         ("least_error", FLOAT),  # smallest error used to choose the next step
         ("error_before", FLOAT),
         ("rejected", INTEGER),
-        ("most_failures", INTEGER),  # largest number of failures in one step, or 0
+        ("most_failures", INTEGER),  # largest number of failures in one step; 0 for no limit
         ("slope_known", INTEGER),
         ("stop_when_stiff", INTEGER),
         ("stiff_count", INTEGER),
@@ -129,7 +129,7 @@ RUN = Struct(
         ("rows_before", INTEGER),  # number of coefficient rows in earlier slices
         # the arcs after the first, between known times at which parameters change; see `Task.arcs`
         ("arcs", INTEGER),
-        ("arc", INTEGER),  # number of those that have started
+        ("arc", INTEGER),  # number of these arcs that have started
         ("arc_rows", ADDRESS),
         ("parameters", ADDRESS),
         ("n_parameters", INTEGER),

@@ -17,7 +17,7 @@ from daedal.kernels.signatures import f64
 SPACINGS = 100.0  # smallest first step, in units of the floating-point spacing at the ends of the interval
 ROUNDOFF = float(np.finfo(np.float64).eps)
 FAILED = 0.25  # factor by which a step that could not be computed is shortened
-LEAST_BEFORE = 1e-4  # error of the previous step below which it is ignored
+LEAST_BEFORE = 1e-4  # errors of the previous step below this value are ignored
 
 _SAFETY, _SMALLEST = 0.9, 0.2
 _BETA, _LARGEST = 0.04, 10.0  # Hairer, Norsett, Wanner II.4: PI step control
@@ -75,7 +75,7 @@ def step_by_size(size, slope):
 
 @part
 def usual_position(q, largest, ratio):
-    """The typical size of positions; if they are practically zero, `ratio`, that of the tolerances."""
+    """The typical size of positions; if they are practically zero, `ratio` (atol relative to rtol)."""
     return ratio if 0.0 < q <= largest else q
 
 
@@ -168,7 +168,7 @@ def least_step(t, rest):
 
 @part
 def step_within(h, t, t_stop, longest, sign):
-    """A step within its limits. It ends at `t_stop` if it would nearly reach it."""
+    """The step size h within its limits, extended to `t_stop` if the step nearly reaches it."""
     if abs(h) > longest:
         h = sign * longest
     rest = t_stop - t

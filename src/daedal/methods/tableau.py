@@ -76,7 +76,7 @@ class _Tableau:
     b: Sequence[Number]
 
     def _keep(self, **fields: Any) -> None:
-        """Convert the given values to their stored form."""
+        """Replace the given coefficients by their stored form."""
         for field, value in fields.items():
             object.__setattr__(self, field, value)
 

@@ -95,9 +95,9 @@ class Task:
     guess: np.ndarray | None = None  # initial guess of w and lambda, if a mechanism's forces depend on them
     arcs: np.ndarray | None = None
     """The arcs after ``t_span``, one row for each: its end, 1 if a small change of y' at its start ends the run there,
-    the parameters of the rate, and y' at the start of the previous arc. The run completes the rows of the arcs that it
-    starts: the number of earlier steps after the first two entries; y and the previous y' at the start of the arc at
-    the end. For explicit methods and one rate in machine code."""
+    the parameters of the rate, and y' at the start of the previous arc. In the row of each arc that it starts, the run
+    stores the number of earlier steps after the first two entries, and y and the previous y' at the start of the arc at
+    the end of the row. For explicit methods and one rate in machine code."""
 
     @property
     def n(self) -> int:

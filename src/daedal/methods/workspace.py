@@ -146,7 +146,7 @@ class Workspace:
         return status == 0
 
     def solve(self, t, y, yp, r, cj, inverse_weights, rhs=None) -> np.ndarray | None:
-        """G^{-1} rhs with the current matrix, or None if the solve failed; by default the correction G^{-1} r."""
+        """G^{-1} rhs with the current matrix, or None if the solve failed; `rhs` is r by default."""
         from daedal.methods.evaluation import apply_inverse
 
         b = (r if rhs is None else rhs).copy()

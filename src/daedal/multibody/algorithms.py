@@ -217,7 +217,7 @@ def accelerations(model: Any, q, u, tau=None, *, forces=None, torques=None) -> A
 
 
 def _of_three(kernel: Any, model: Any, q, u, name: str, third, forces, torques) -> np.ndarray:
-    """Call a kernel with three vectors; they are checked and converted only if the kernel refuses them."""
+    """Result of a kernel for three vectors, which are checked and converted only if the kernel refuses them."""
     layout = layout_of(model)
     ready = layout.prepared
     result, room = np.empty(ready.n_v, _FLOAT), np.empty(ready.room, _FLOAT)

@@ -126,7 +126,7 @@ def positive(value: Any, what: str) -> float:
 
 
 def of_shape(values: Any, shape: tuple[int, ...], what: str):
-    """Check the shape of the result of a user function."""
+    """Check the shape of the result of a user function, and return the result."""
     found = np.shape(values)
     if found != shape or values is None or isinstance(values, str):
         expected = "a number" if shape == () else f"numbers of shape {shape}"

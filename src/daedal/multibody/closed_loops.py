@@ -193,7 +193,7 @@ def apply_reactions(tree, chains, reduced, multipliers, left):
 
 @part
 def solve_at_base(chains, reduced, multipliers, room):
-    """Multipliers of all sets; returns the number of dependent conditions."""
+    """Compute the multipliers of all sets; returns the number of dependent conditions."""
     redundant = 0
     for group in range(chains.first_entry.size - 1):
         members = chains.member[chains.first_member[group] : chains.first_member[group + 1]]

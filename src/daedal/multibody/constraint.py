@@ -67,7 +67,7 @@ class Constraint:
 
 
 def named_coordinate(given: Any) -> tuple[Any, str | None]:
-    """A joint (or its name), and the name of one of its coordinates or None, from "joint.coordinate" or a joint."""
+    """The joint (or its name) and the coordinate named in "joint.coordinate"; None if only a joint is named."""
     if isinstance(given, str):
         joint, dot, which = given.rpartition(".")
         if dot and which in COORDINATES:

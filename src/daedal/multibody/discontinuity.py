@@ -122,7 +122,7 @@ class Contact(Discontinuity):
         return np.dot(n, motion.position(self.point) - motion.position(self.against)) - self.radius
 
     def slide(self, motion, loads, value=1.0, k=0):
-        """Apply a force along the plane to both bodies at the contact point, for k = 0 to the right of the normal.
+        """Add the force `value` along the plane to the loads of both bodies; for k = 0, to the right of the normal.
 
         In space, k = 0 and 1 are two orthogonal directions.
         """
@@ -212,7 +212,7 @@ class JointFriction(Discontinuity):
         set_checked(self, joints=(self.joint,))
 
     def slide(self, motion, loads, value=1.0):
-        """Apply a torque or a force along the coordinate."""
+        """Add to `loads` a torque or a force along the coordinate."""
         loads.joint(self.joint, value, self.which)
 
     @property

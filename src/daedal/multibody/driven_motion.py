@@ -34,8 +34,8 @@ from daedal.problems.checks import check_real
 from daedal.solution.machine_record import PartsOfMotion, RecordedMachine, save
 
 _SINGULAR = 1e-7
-_NEAR = 0.05  # largest scaled correction of a predicted position; beyond it, the step is halved
-_SHARE = 0.25  # largest scaled correction, as a fraction of the scaled step in the coordinates
+_NEAR = 0.05  # scaled correction of a predicted position above which the step is halved
+_SHARE = 0.25  # the same threshold as a fraction of the scaled step in the coordinates
 _SHORTEST = 1e-10  # shortest step, as a fraction of the whole interval
 
 
@@ -202,7 +202,7 @@ class _Follower:
         return self._named(np.linalg.svd(matrix * self.scale / self._norms(matrix)[:, None])[2][-1])
 
     def _advance(self, t: float, q: np.ndarray, slope, end: float):
-        """Advance from one output time to the next, in steps small enough for the predictor."""
+        """Advance to the output time `end`; returns the position there, and the last (velocities, accelerations)."""
         h = end - t
         shortest = _SHORTEST * max(abs(self.times[-1] - self.times[0]), abs(h))
         while t != end:
@@ -259,7 +259,7 @@ class _Follower:
         return V[-1] if is_free else None
 
     def _closed(self, t: float, q: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The position with loops closed again, ignoring the drives."""
+        """The position with loops closed again, ignoring the drives, and whether it was found."""
         if not self.n_g:
             return q, True
         matrix = self.conditions.jacobian(t, q)[: self.n_g]

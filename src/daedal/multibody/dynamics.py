@@ -235,7 +235,7 @@ def eliminate(tree, placed, moving, tau, force, torque, left):
 
 @part
 def _without_bias(moving, left, j):
-    """gbar - Mbar c."""
+    """Replace gbar of body j by gbar - Mbar c."""
     linear, angular = row(moving.linear_bias, j), row(moving.angular_bias, j)
     pull, twist = articulated_product(left, j, linear, angular)
     put(left.pull, j, minus(row(left.pull, j), pull))
@@ -256,7 +256,7 @@ def articulated_product(left, j, linear, angular):
 
 @part
 def _eliminate_column(placed, left, j, k, tau):
-    """Mbar - u u^T / d and gbar - u (b^T gbar + tau) / d with u = Mbar b, d = b^T u."""
+    """Replace Mbar by Mbar - u u^T / d and gbar by gbar - u (b^T gbar + tau) / d, with u = Mbar b, d = b^T u."""
     linear, angular = row(placed.linear, k), row(placed.angular, k)
     u, w = articulated_product(left, j, linear, angular)
     pull, twist = row(left.pull, j), row(left.twist, j)

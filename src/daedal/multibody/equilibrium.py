@@ -165,7 +165,7 @@ class _BalanceSearch:
         return np.concatenate([self.conditions.jacobian(self.t, q), self.measures.jacobian(q)])
 
     def _balance(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Forces, multipliers of smallest norm, and the free directions."""
+        """Settle the force states; return forces, multipliers of smallest norm, and the free directions."""
         self._settle(q)
         f = self.equations.force(self.t, q, self._rest, self.r)
         K = self._conditions_at(q)
@@ -173,7 +173,7 @@ class _BalanceSearch:
         return f, lam, null_space(K, self.scale, self.conditions.sizes(K.shape[0]))
 
     def _settle(self, q: np.ndarray):
-        """Solve f_d = 0 for the force states by Newton's method."""
+        """Replace the force states by a solution of f_d = 0 (Newton's method), unless they are undetermined."""
         lam, rest = np.zeros(self.n_lambda), self._rest
         for _ in range(50 if self.r.size and not self.has_integrators else 0):
             rate = self.equations.state_rate(self.t, q, rest, self.r)

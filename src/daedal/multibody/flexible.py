@@ -3,8 +3,8 @@ r"""Flexible parts made of rigid segments: beams and cables (finite segments).
 A beam of length L is divided into n cells of length h = L/n. At the midpoint of each cell is a hinge with the spring
 :math:`k = EI/h`, which represents the bending of the cell; the parts between hinges are rigid. The segments at the two
 ends are half as long, so that fixing the end clamps the beam, and a hinge supports it simply. Static deflections are
-those of the midpoint rule for :math:`\int M(x)/EI\, dx`: their error, and that of the lower frequencies, is of order 2
-in h.
+those of the midpoint rule for :math:`\int M(x)/EI\, dx`. The errors of deflections and of the lower frequencies are of
+order 2 in h.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Segmented:
     Attributes
     ----------
     name : str
+        Prefix of the names of all parts.
     bodies : tuple of Body
         The segments, "name 1", "name 2", ...
     joints : tuple of Joint

@@ -128,7 +128,7 @@ def three_numbers(values: Any, what: str) -> np.ndarray:
 
 
 def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "motion")) -> Any:
-    """Check a value: a finite number, the name of an input, or a function with the given arguments."""
+    """Check and return a value: a finite number, the name of an input, or a function with the given arguments."""
     if isinstance(value, str):
         return input_name(value, what)
     if not callable(value):
@@ -138,7 +138,7 @@ def number_or_function(value: Any, what: str, arguments: Sequence[str] = ("t", "
 
 
 def input_name(value: str, what: str) -> str:
-    """Check the name of an input."""
+    """Check the name of an input, and return it."""
     if not value.isidentifier():
         raise InvalidProblemError(f"{what} must be a number, a function, or the name of an input, got {value!r}")
     return value
@@ -152,13 +152,13 @@ def called(value: Any, what: str, motion: Any, *arguments):
 
 
 def function(value: Any, what: str) -> Any:
-    """Check that a value is callable."""
+    """Check that a value is callable, and return it."""
     check_callable(value, what)
     return value
 
 
 def vector_or_function(value: Any, what: str) -> Any:
-    """Check a value: two or three finite numbers (returned as three), the name of an input, or a function."""
+    """Check and return a value: three finite numbers (or two and a zero), the name of an input, or a function."""
     if isinstance(value, str):
         return input_name(value, what)
     if callable(value):
@@ -172,7 +172,7 @@ def vector_or_function(value: Any, what: str) -> Any:
 
 
 def vector(values: Any, what: str):
-    """Three components from the result of a user function or an input; if it has two, the third is zero."""
+    """Three components from the result of a user function or an input; a third component not given is zero."""
     size = len(values) if hasattr(values, "__len__") else 0
     if size not in (2, 3):
         raise InvalidProblemError(f"{what} must be two or three numbers, got {values!r}")

@@ -47,7 +47,7 @@ _IN_THE_PLANE = {
 
 
 class _Local:
-    """Base class of objects that a trace uses unchanged."""
+    """Base class of objects that a trace uses without conversion to symbols."""
 
     @property
     def on_symbols(self):
@@ -59,7 +59,7 @@ class _SymbolicMotion(_Local, _SYMBOLIC.of(Motion)):  # type: ignore[misc]
 
 
 class _SymbolicLoads(_Local, _SYMBOLIC.of(Loads)):  # type: ignore[misc]
-    """Loads that are created on first use."""
+    """Loads whose entries are created on first use."""
 
     def __init__(self, layout, placed, shapes):
         self._layout, self._placed = layout, placed

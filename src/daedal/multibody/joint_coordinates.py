@@ -67,7 +67,7 @@ def coordinate_of(layout, joint: Any, which: str | None) -> JointCoordinate:
 
 
 def check_coordinate(joint, which: str | None):
-    """Check that a joint has this coordinate, or a single one if none is named."""
+    """Check that a joint has the coordinate `which`, or only one coordinate if `which` is None."""
     names = _names(joint)
     if which in names or (which is None and len(names) == 1):
         return
@@ -186,7 +186,7 @@ def angle_name(one: JointCoordinate) -> str:
 
 
 def pointer(one: JointCoordinate) -> tuple[Body, Joint, Joint]:
-    """A massless body whose hinge angle is that of a joint; its hinge, and the joint that aligns the body."""
+    """A massless body whose hinge angle equals an angle of a joint, its hinge, and the joint that aligns the body."""
     side = one.joint.swapped() if one.second else one.joint
     body = Body(angle_name(one))
     return body, Revolute(body.name, side.a, body), Revolute(body.name, body, side.b)

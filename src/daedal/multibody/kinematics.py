@@ -365,7 +365,7 @@ def fill_map_matrix(tree, q, matrix):
 
 @part
 def fill_lifted_rows(tree, q, matrix, result):
-    """Multiply a matrix with one column per joint velocity by N from the right."""
+    """Write the product of `matrix`, which has one column per joint velocity, and N to `result`."""
     n = matrix.shape[0]
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]

@@ -64,7 +64,7 @@ class LargeMachine:
         return self.code is None or self.code.is_current()
 
     def now(self) -> _Version:
-        """The machine with the current version of its forces."""
+        """The current version of the machine, after new traces of the forces if external values have changed."""
         if not self.is_current():
             self._versions.append(self._version())
         return self._versions[-1]
@@ -135,7 +135,7 @@ class CompiledLoops(CodedFunction):
 
 
 class RecursiveCode:
-    """Accelerations and projections of a large machine, with the same interface as straight-line code."""
+    """Recursive code for accelerations and projections of a large machine, with the interface of straight-line code."""
 
     is_recursive = True  # computes accelerations by recursion, without matrices
 

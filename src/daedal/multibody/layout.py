@@ -43,12 +43,12 @@ class Layout:
     stated: tuple[Joint, ...] = ()  # the original joints
     is_relative: bool = True
     constraints: tuple[Constraint, ...] = ()
-    pointers: frozenset[str] = frozenset()  # massless bodies that measure angles
+    pointers: frozenset[str] = frozenset()  # names of massless bodies that measure angles
     alignments: tuple[Joint, ...] = ()  # joints that align these bodies
-    guesses: Mapping[str, float] = field(default_factory=dict)  # all massless bodies, with initial guesses
+    guesses: Mapping[str, float] = field(default_factory=dict)  # names of all massless bodies, with initial guesses
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop addresses, which are valid only in this process."""
+        """State without addresses, which are valid only in this process."""
         return {name: value for name, value in vars(self).items() if name not in ("packed", "prepared")}
 
     @property
@@ -159,7 +159,7 @@ class Layout:
         return names.index(joint.name) if joint.name in names else None
 
     def joint_as_moved(self, joint: Joint) -> Joint:
-        """A joint of the model with its motions in this layout; in the plane, a free joint has three."""
+        """A joint of the model with its motions in this layout; in the plane, a free joint has three of them."""
         return in_the_plane(joint) if self.planar else joint
 
     @property

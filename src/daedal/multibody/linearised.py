@@ -242,7 +242,7 @@ class _MotionPoint:
         return allowed @ perturbation_basis(self.start.layout, self.q, self.v, self.r.size)
 
     def _flow(self, T: np.ndarray) -> np.ndarray:
-        """Rates of the perturbations T of (q, v, r), minus the contribution of the moving basis."""
+        """B^+ (F_x B - B') T: rates of the perturbations T, in variables that do not rotate with the bodies."""
         n, n_r, layout = self.n, self.r.size, self.start.layout
         B = perturbation_basis(layout, self.q, self.v, n_r)
         x = B @ T
@@ -329,7 +329,7 @@ def perturbation_basis(layout: Any, q: np.ndarray, v: np.ndarray, n_r: int) -> n
     return B
 
 
-_FEWEST = 6  # number of points up to which there is no periodic spline of order 5
+_FEWEST = 6  # maximum number of points for which there is no periodic spline of order 5
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,7 @@ def rooms(sizes: MachineSizes, longest: int) -> dict[str, int]:
 
 @part
 def _placement(tree, q, n_v, room):
-    """Positions of the bodies, in the workspace."""
+    """Compute the positions of the bodies in newly reserved workspace."""
     n = tree.parent.size
     placed = placement_at(taken(room, floats_for(n, n_v, PLACEMENT)), n, n_v)
     place(tree, q, placed)
@@ -109,7 +109,7 @@ def mass(t, block, machine):
 
 @part
 def _loaded(machine, t, block, room):
-    """The motion at [q | v | r] and its loads; returns a status, the block of the motion, and the loads."""
+    """Compute the motion at [q | v | r] and its loads; returns a status, the block of the motion, and the loads."""
     record, tree = record_at(machine, MACHINE), tree_at(machine)
     n, n_q, n_v, n_states = record.n, record.n_q, record.n_v, record.n_states
     q, behind = floats(block, n_q), floats_for(n, n_v, PLACEMENT) + floats_for(n, n_v, VELOCITIES)
@@ -236,7 +236,8 @@ def _square(x, p):
 
 @part
 def _lift(tree, q, change, radial, result):
-    r"""Coordinates from joint velocities multiplied by :math:`N^T / (4 |p|^2)`, plus the given component along p."""
+    r"""Write the coordinate changes for joint velocities `change`, :math:`N^T / (4 |p|^2)` for Euler parameters, plus
+    the component `radial` along p, to `result`."""
     i = 0
     for j in range(tree.parent.size):
         at, first, end = tree.first_q[j], tree.first_v[j], tree.first_v[j + 1]

@@ -89,7 +89,7 @@ class Model(Analyses, Preparable):
         self.large_machines: dict[Layout, LargeMachine] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only the parts; computed attributes are recomputed."""
+        """The attributes, with empty caches."""
         return self.__dict__ | {"_layouts": {}, "_conditions": {}, "_equations": {}, "large_machines": {}}
 
     def body(self, name: str) -> Body:

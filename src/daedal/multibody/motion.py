@@ -52,9 +52,9 @@ class Motion:
     def coordinate(self, joint, which=None):
         """A coordinate of a joint: rotation or displacement of its second body relative to its first.
 
-        `which` is "angle", "displacement", "second_angle", "x", ...; required for joints with several. Angles count
-        turns in the plane, at joints of the tree, and at joints that constraints refer to; other angles in space are
-        between -pi and pi.
+        `which` is "angle", "displacement", "second_angle", "x", ...; required for joints with several coordinates.
+        Angles count turns in the plane, at joints of the tree, and at joints that constraints refer to; other angles in
+        space are between -pi and pi.
         """
         one = coordinate_of(self.layout, joint, which)
         if one.q >= 0:
@@ -124,7 +124,7 @@ class Loads:
         self.joint_forces = np.zeros(layout.n_v)
 
     def force(self, frame, vector):
-        """A force on the origin of a frame."""
+        """Add a force at the origin of a frame."""
         body = self._layout.index[frame.body.name]
         if body < 0:
             return
@@ -133,13 +133,13 @@ class Loads:
         self.torques[body] += cross(arm, vector)
 
     def torque(self, frame, vector):
-        """A torque on the body of a frame."""
+        """Add a torque on the body of a frame."""
         body = self._layout.index[frame.body.name]
         if body >= 0:
             self.torques[body] += vector
 
     def joint(self, joint, value, which=None):
-        """A torque or a force along a joint coordinate: on the second body, with the reaction on the first."""
+        """Add a torque or a force along a joint coordinate: on the second body, with the reaction on the first."""
         one = coordinate_of(self._layout, joint, which)
         if one.v >= 0:
             self.joint_forces[one.v] += value

@@ -259,7 +259,7 @@ class Conditions:
         return values
 
     def _with_unit_parameters(self, q: np.ndarray) -> np.ndarray:
-        """Compiled loops provide derivatives along rotations; the length of Euler parameters is ignored."""
+        """A copy of q with Euler parameters of length 1, since compiled loops provide derivatives along rotations."""
         q = np.array(q, dtype=float)
         for own in self._parameters:
             q[own] /= np.linalg.norm(q[own])

@@ -101,7 +101,7 @@ FORCES = Struct(
     [
         ("groups", INTEGER),
         ("n_loads", INTEGER),
-        ("longest", INTEGER),  # floats of the longest block
+        ("longest", INTEGER),  # length of the longest block, in floats
         # for each group: address of its code, members, arguments, results, constants, block
         ("sizes", i64["groups", 6]),
         ("n_arguments", INTEGER),
@@ -271,5 +271,5 @@ def elimination_at(address, n, n_v):
 
 @part
 def floats_for(n, n_v, shares):
-    """Total number of floats of a :data:`PLACEMENT`, :data:`VELOCITIES`, ..."""
+    """Number of floats of the arrays described by `shares`, such as :data:`PLACEMENT` or :data:`VELOCITIES`."""
     return shares[0] * n + shares[1] * n_v

@@ -102,7 +102,7 @@ def _distinct(places: Iterable[np.ndarray], unit: float) -> list[np.ndarray]:
 
 
 def _supports(course: MotionHistory, unit: float) -> list[Part]:
-    """Bearings about the axes of hinges on the ground, and points for other attachments to it."""
+    """Bearings about the axes of hinges on the ground, and balls at other points attached to the ground."""
     shapes: list[SolidShape] = []
     for joint in course.model.joints:
         frame = joint.a if joint.a.body.is_ground else joint.b
@@ -195,12 +195,12 @@ def _traced(given: Any, model: Any) -> list[tuple[str, Frame]]:
 
 
 def reaction_arrows(joints: Iterable[Any]) -> list[Arrow]:
-    """The forces of joints on their second bodies."""
+    """Arrows for the forces of joints on their second bodies."""
     return [Arrow(f"reaction at {view.joint.name}", view.position, view.reaction.force) for view in joints]
 
 
 def energy_plot(energy: Any) -> Plot:
-    """Kinetic, potential and total energy."""
+    """Plot of kinetic, potential and total energy."""
     return Plot("energy", {"kinetic": energy.kinetic, "potential": energy.potential, "total": energy.total})
 
 
@@ -390,7 +390,7 @@ class _Sketch:
                 self.rods.append((names[0], center))
 
     def _shape(self, body: Body, shape: Any, attached: list[np.ndarray]) -> bool:
-        """Draw a shape; False if it has no counterpart in the plane."""
+        """Add a shape to the drawing; returns False if it has no counterpart in the plane."""
         if isinstance(shape, Rod):
             ends = np.asarray(shape.start, dtype=float), np.asarray(shape.end, dtype=float)
             direction = ends[1] - ends[0]

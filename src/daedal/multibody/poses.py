@@ -193,12 +193,12 @@ def stated_joints(layout: Any) -> dict[str, StatedJoint]:
 
 
 def held_values(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
-    """Positions of joints, by the name of the joint or "joint.coordinate"."""
+    """Prescribed positions of joints, from values by the name of the joint or "joint.coordinate"."""
     return [_value(*named_coordinates(joints, key), key, value) for key, value in given.items()]
 
 
 def held_rates(joints: Mapping[str, StatedJoint], given: Mapping[str, Any]) -> list[Held]:
-    """Velocities of joints; spatial rotations have angular velocities in the axes of the second frame."""
+    """Prescribed velocities of joints; for spatial rotations, angular velocities in the axes of the second frame."""
     found = []
     for key, value in given.items():
         joint, which = named_coordinates(joints, key)
@@ -302,7 +302,7 @@ def first_guess(layout: Any, values: Sequence[Held], joints: Mapping[str, Stated
 
 
 def point_along(layout: Any, q: np.ndarray, states: BodyStates):
-    """Set the coordinates of massless bodies that measure joint angles to these angles."""
+    """Set the coordinates in `q` of massless bodies that measure joint angles to these angles."""
     for one in layout.joint_coordinates.values():
         if one.turns and one.q < 0 and angle_name(one) in layout.pointers:
             column = layout.massless[angle_name(one)]
@@ -316,7 +316,7 @@ def _is_drawn(body: Body) -> bool:
 
 
 def _with(one: Held, stated: StatedJoint, present: np.ndarray) -> np.ndarray:
-    """Coordinates of a joint in the tree, some of which are replaced by values of the user's joint."""
+    """Coordinates of a joint in the tree, some of which are replaced by the held values of the user's joint."""
     joint, seen = stated.joint, stated.seen
     straight = seen.a.body.name == joint.a.body.name
     if one.is_whole:

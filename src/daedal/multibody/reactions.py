@@ -146,8 +146,7 @@ class JointForces:
         return force, torque
 
     def _take_out(self, j: int, k: int, drive: np.ndarray, force: np.ndarray, torque: np.ndarray):
-        """Remove the joint drive along velocity k of joint j, which is a force of the model rather than of the
-        joint."""
+        """Subtract the drive along velocity k of joint j, which is a force of the model, from `force` and `torque`."""
         axis = np.array([placed.angular[k] for placed in self._course.placed])
         if np.any(axis):
             torque -= drive * axis

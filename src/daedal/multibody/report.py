@@ -27,7 +27,7 @@ from daedal.multibody.poses import first_guess
 from daedal.multibody.topology import Loop, SpanningTree, independent_loops
 from daedal.problems.compile import last_argument
 
-_MOST_COORDINATES = 300  # number of coordinates up to which `system` checks for motions without inertia
+_MOST_COORDINATES = 300  # maximum number of coordinates for which `system` checks for motions without inertia
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,8 +47,8 @@ class Report:
         Degrees of freedom if all conditions were independent: freedoms of the tree's joints minus conditions of cut
         joints.
     degrees_of_freedom : int or None
-        The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if none
-        was found.
+        The actual number, by the rank of the constraints in a generic configuration with all loops closed; None if no
+        such configuration was found.
     velocity_degrees_of_freedom : int or None
         `degrees_of_freedom` minus the number of velocity constraints.
     redundant : tuple of str
@@ -58,8 +58,8 @@ class Report:
     without_inertia : tuple of WithoutInertia
         Motions without inertia.
     configuration : Configuration
-        The configuration used: coordinates, gaps of the loops, rank of the constraints with the gap in the singular
-        values that decides it.
+        The configuration in which the rank was determined, with the remaining gap of the loops and the decision on
+        the rank.
     open_joint : str
         The joint that stays open, if loops cannot be closed.
 
@@ -283,7 +283,7 @@ class ScaledConditions:
 
     @property
     def norms(self) -> np.ndarray:
-        """The norms; 1 for conditions whose gradient is zero."""
+        """The largest gradient norms; for a condition without gradient, the size of its values."""
         return self._conditions.scales(self._norms[:, 0])[:, None]
 
     def rows(self, q: np.ndarray) -> np.ndarray:
@@ -308,11 +308,11 @@ class Configuration:
     q : numpy.ndarray
         Coordinates.
     gap : float
-        Gap of the loops.
+        Largest gap of the loops; 0 if all are closed.
     rows : numpy.ndarray
         The Jacobian of all constraints, each row divided by its largest norm in the configurations visited.
     rank : RankDecision
-        Its rank.
+        Rank of `rows`.
     regular : bool
         Whether the machine can move in all admissible directions with the same rank; if not, the configuration is
         singular, or its mobility is infinitesimal.
@@ -331,7 +331,7 @@ class Configuration:
 
 
 def configuration(conditions: Conditions, start: np.ndarray, tries: int = len(_AMPLITUDES)) -> Configuration:
-    """A regular configuration with closed loops, searched for from starts at increasing distance from `start`."""
+    """Search for a regular configuration with closed loops near `start`; otherwise return the best one found."""
     generator = np.random.default_rng(1)
     scaled = ScaledConditions(conditions)
     best = None
@@ -404,7 +404,7 @@ class WithoutInertia:
     joints : tuple of str
         The joints of the tree that move.
     turning : bool
-        Whether they have mass, but no moment of inertia about the axis of this motion.
+        Whether these bodies have mass, but no moment of inertia about the axis of this motion.
     """
 
     bodies: tuple[str, ...]
@@ -435,7 +435,7 @@ def has_inertia(system, start: np.ndarray) -> bool:
 
 
 def motions_without_inertia(system, at: Configuration) -> list[WithoutInertia]:
-    r"""Velocities v with :math:`G v = 0` and :math:`v^T M v = 0` at a configuration."""
+    r"""The motions with velocities v for which :math:`G v = 0` and :math:`v^T M v = 0` at a configuration."""
     layout = system.layout
     suspects = {body.name for body in layout.topology.bodies if is_suspect(body, layout.planar)}
     free = kernel_of(at.rows)

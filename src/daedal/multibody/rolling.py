@@ -6,7 +6,7 @@ A disc with the centre c, the unit axis e and the radius R touches a plane with 
 .. math:: n \cdot (c - p) - R s = 0,
 
 and for rolling the contact point of the disc has no velocity along the plane: two nonholonomic conditions. In the plane
-only one remains, which can be integrated: distance and angle are proportional.
+only one of them remains, which can be integrated: distance and angle are proportional.
 """
 
 from __future__ import annotations

@@ -225,8 +225,7 @@ class _Paths:
         yield from zip(*(part.tolist() for part in np.unravel_index(order, around.shape)))
 
     def loop(self, root: int, joint: int) -> Loop | None:
-        """Paths from the root to one end of the joint and back from the other end; None if they meet or one is
-        missing."""
+        """The loop of a joint and the shortest paths from its ends to the root; None if they meet or one is missing."""
         if any(end != self.roots[root] and self.before[root, end] < 0 for end in self.ends[joint]):
             return None  # bodies that move freely
         (to, first), (back, last) = (self._path(root, int(end)) for end in self.ends[joint])
@@ -250,7 +249,7 @@ class _Paths:
 
 _TREE, _CUT = COLOURS[0], COLOURS[2]
 _ACROSS, _UP = 1.9, 1.3  # spacing of bodies in a small graph, in inches
-_LARGEST = 16.0  # inches; larger graphs are drawn smaller
+_LARGEST = 16.0  # maximum size of a drawing, in inches; larger graphs are scaled down
 _BEND = 0.35
 
 

@@ -82,7 +82,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def with_missing(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float] | None:
-    """Parameter values by name; NaN if unset."""
+    """Parameter values by name, NaN if unset; None if there are no names."""
     return {name: values.get(name, NO_VALUE) for name in names} or None
 
 

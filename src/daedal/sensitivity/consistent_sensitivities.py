@@ -18,10 +18,10 @@ from daedal.symbolic.derivative import directional
 from daedal.symbolic.graph import evaluate
 
 _REGULAR = 1e-9  # smallest singular value of a regular matrix after scaling, relative to the largest
-_FREE = 1e6  # weight of the changes of algebraic variables, relative to those of others, which should change less
+_FREE = 1e6  # scale of the changes of algebraic variables, relative to the changes of all others, which are kept small
 _COARSE, _SHARP = 1e-9, 1e-13  # precision of consistent values, relative to the largest value
 _ARTIFICIAL = 1e-12  # artificial step size for large problems, shorter than any time scale
-_ROUNDOFF = 1e-6  # largest residual of the equations, in units of their terms
+_ROUNDOFF = 1e-6  # tolerated residual of the equations, relative to their terms
 
 
 def consistent_sensitivities(plan: Any, problem: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
@@ -109,7 +109,7 @@ def of_index_2(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.nda
 
 
 def _of_large_problem(plan: Any, t0: float, y0: np.ndarray, yp0: np.ndarray, s0: np.ndarray):
-    """Newton's method with the iteration matrix of the integration, for an artificial step (BCP section 7.5)."""
+    """s and s' by Newton's method with the iteration matrix of an artificial, very short step (BCP section 7.5)."""
     from daedal.initial.newton_start import newton_initial
     from daedal.methods.workspace import Workspace
 

@@ -33,7 +33,7 @@ class Column:
 
 
 class ParameterNumbers:
-    """The numbers in parameters of any structure, by position and by name; integers among them if `all_numbers`."""
+    """The numbers in parameters of any structure, by position and by name; with integers if `all_numbers`."""
 
     def __init__(self, params: Any, all_numbers: bool = False):
         self._params = params

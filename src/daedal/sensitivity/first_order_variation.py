@@ -139,7 +139,7 @@ class FirstOrderVariation(Variation):
 
     @property
     def explicit(self) -> ExplicitForm | None:
-        """The variational equations in explicit form, for methods that do not use residuals; None for all others."""
+        """The variational equations in explicit form if the method does not use residuals; otherwise None."""
         if is_automatic(self.given.settings) or self._method.supports("residual"):
             return None
         if self._kept.explicit is None:
@@ -268,8 +268,8 @@ class FirstOrderVariation(Variation):
         return not is_automatic(self.given.settings) and self._method.begins_with_slopes
 
     def _tolerances(self, settings: Settings, y0: np.ndarray) -> Settings:
-        """Tolerances: sensitivities use the relative tolerance of their variable, and the absolute one divided by the
-        parameter."""
+        """Settings for the whole system: sensitivities use the relative tolerance of their variable, and its absolute
+        tolerance divided by the size of the parameter."""
         n, m = self.problem.n, self.m
         rtol, atol = check_tolerances(n, settings.rtol, settings.atol)
         numbers = self.variational.numbers(self.problem.params)
@@ -284,7 +284,7 @@ class FirstOrderVariation(Variation):
         )
 
     def _explicit_tolerances(self, form: ExplicitForm, settings: Settings) -> Settings:
-        """Tolerances of the explicit form, in which a large tolerance excludes sensitivities from the error test."""
+        """Settings for the explicit form, in which a large tolerance excludes sensitivities from the error test."""
         rtol, atol = np.array(settings.rtol), np.array(settings.atol)
         if not self.given.wanted.errors:
             # excluded components are still counted in the mean square

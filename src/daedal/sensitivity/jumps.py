@@ -36,7 +36,7 @@ from daedal.solution.solution import Solution
 
 Guard = Callable[["Point"], np.ndarray]
 SHARE = float(np.finfo(float).eps) ** 0.2
-_FASTER = 1e3  # largest ratio of a state's rate to the rates of time and parameters for which it limits the step
+_FASTER = 1e3  # maximum ratio of the rate of the state to those of time and parameters in the choice of the increment
 CENTRAL_4 = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0))
 GRAZING = 1e-4
 """Rate of a guard, as a fraction of its size over the arc, below which the solution counts as only touching it."""
@@ -122,7 +122,7 @@ def warn_of_switches(events: Sequence[Any]):
 
 
 def size_between(guard: Guard, state: Callable[[float], np.ndarray], a: float, b: float, theta: np.ndarray) -> float:
-    """The largest value of a guard along a solution between two times."""
+    """The largest absolute value of a guard along a solution between two times."""
     times = np.linspace(a, b, _SAMPLES).tolist()
     return float(max(np.max(np.abs(guard(Point(t, state(t), theta)))) for t in times))
 
@@ -158,7 +158,7 @@ def _state(solution: Any, t: float) -> np.ndarray:
 
 
 class _View:
-    """Functions of the state and of the varied parameters."""
+    """A problem as a function of the varied parameters, for the evaluation of event functions."""
 
     def __init__(self, given: Differentiation):
         self._problem, self._columns = given.problem, given.columns
@@ -195,11 +195,11 @@ def _function(view: _View, events: Any, record: EventRecord) -> Guard | None:
 # --- sensitivities of first-order problems through hidden switches: arc by arc, with the equations of each branch -----
 
 # Between two switches the equations are those of one branch, set by data (:mod:`daedal.symbolic.modes`); at a switch
-# the state is continuous, and sensitivities jump by :math:`(y'^- - y'^+)\\, dt^*/dp` (:mod:`daedal.sensitivity.jumps`).
+# the state is continuous, and sensitivities jump by :math:`(y'^- - y'^+)\, dt^*/dp` (:mod:`daedal.sensitivity.jumps`).
 
 
 class Unfollowed(Exception):
-    """The branches of a run cannot be identified, or their index is not 0 or 1."""
+    """Raised if the branches of a run cannot be identified, or their index is not 0 or 1."""
 
 
 def solve_through_switches(moded: Any, request: Request, base: Solution) -> Solution:

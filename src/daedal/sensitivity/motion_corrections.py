@@ -26,7 +26,7 @@ CORRECTIONS = Struct(
 
 @entry(HOOK)
 def correct_all(record, t, h, y):
-    """Newton's method for the positions, then corrections of the others, which are linear, in turn."""
+    """Correct y in place: positions by Newton's method, then the others, by linear equations; returns a status."""
     corrections = record_at(record, CORRECTIONS)
     return _correct_all(corrections, t, floats(y, corrections.n))
 

@@ -107,7 +107,7 @@ class VariationalReduction(Reformulation):
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """None: this is an ordinary differential equation."""
+        """Empty, since this is an ordinary differential equation."""
         return {}
 
     @property

@@ -112,7 +112,7 @@ def variational_problem(
     if layout is not None and layout.count:
         layout.fixed = {graph.data[i][1]: value for i, value in graph.fixed.items() if graph.data[i][0] == NAME}
     own_params = None if params is None else (NAME, params.size)
-    if raises != graph.false:  # there the function itself is called
+    if raises != graph.false:  # NaN where the function raises, so that the function itself is called there
         nodes = [graph.where(raises, graph.constant(np.nan), x) for x in nodes]
     function = VariationalFunction(problem, layout, graph, nodes, {"y": total, "yp": total}, own_params)
     made = _enlarged(problem, columns, function, params)
@@ -305,7 +305,7 @@ class _Asking(GraphFunction):
 
 
 def _graph_function(name: str, residual: ImplicitDAE, order: np.ndarray, rows: slice) -> GraphFunction:
-    """f, computed as minus the residual without slopes, or g."""
+    """f or g as functions of (t, y, z): rows of the residual with zero slopes, with opposite sign for f."""
     source: Any = residual.residual
     total, count = residual.n, rows.stop if rows.start == 0 else rows.start
     sizes = {"y": count} | ({"z": total - count} if count < total else {})

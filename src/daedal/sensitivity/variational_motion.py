@@ -297,7 +297,7 @@ def evaluated(function: Any, params: Any, t: float, y: np.ndarray) -> np.ndarray
 
 
 def projected(motion: VariationalMotion, params: Any, t: float, y: np.ndarray) -> np.ndarray:
-    """Sensitivities that satisfy the differentiated constraints at the preceding (q, v)."""
+    """Y with its sensitivities projected onto the differentiated constraints at its unchanged (q, v)."""
     n = motion.n
     for function in motion.corrections[-2:]:
         y = np.concatenate([y[:n], y[n:] + evaluated(function, params, t, y)[n:]])

@@ -80,7 +80,7 @@ class Simulation:
     ----------
     t : float
     y : numpy.ndarray
-        The variables as integrated; those of :attr:`state` are projected onto the constraints.
+        The variables as integrated; in :attr:`state` they are projected onto the constraints.
     events : list
         Events so far: :class:`EventRecord`, or :class:`HybridEvent` in problems with modes. The list may be cleared.
 
@@ -171,7 +171,7 @@ class Simulation:
         self._solution: Any = None
 
     def reset(self, initial: Any = None, *, t0: float | None = None) -> None:
-        """Restart from the start, or from other initial values; inputs and parameters are those of the start."""
+        """Restart from the start, or from other initial values; inputs and parameters get their initial values."""
         with self._alone():
             before = dict(vars(self))
             try:

@@ -162,7 +162,7 @@ class ConstrainedSolution(Solution):
             self._stored = self.pieces(self._stored_blocks)
 
     def _try_to_compute(self, name: str):
-        """Compute the quantities that are only available by name; those that fail are not stored."""
+        """Compute the quantity `name`, without which the solution is still usable; nothing is stored if this fails."""
         try:
             getattr(self, name)
         except Exception:  # user functions may raise any exception

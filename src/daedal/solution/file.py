@@ -159,8 +159,8 @@ class AnySolution(Format):
 
 HEADER = "header.json"
 _TYPES = ("f8", "i8")
-_LONGEST_HEADER = 1000  # largest number of bytes in the header of one array
-_ENTRIES = 100_000  # largest number of members of an archive
+_LONGEST_HEADER = 1000  # maximum number of bytes in the header of one array
+_ENTRIES = 100_000  # maximum number of members of an archive
 _DAMAGE = (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, OverflowError, RuntimeError, struct.error)
 """Exceptions that zipfile and json raise for damaged files.
 

@@ -39,7 +39,10 @@ class RecordedFrame:
     angular_acceleration: np.ndarray
 
     def moved(self, offset: np.ndarray, rotation: np.ndarray) -> RecordedFrame:
-        """Another frame on the same body, with position s in this one: v + w x s, a + w' x s + w x (w x s)."""
+        """The motion of another frame on the same body, from its offset and rotation in this frame.
+
+        With the offset s in ground axes, its velocity is v + w x s, its acceleration a + w' x s + w x (w x s).
+        """
         s = (self.orientation @ offset).T
         spin = np.cross(self.angular_velocity, s, axis=0)
         return RecordedFrame(
@@ -285,7 +288,7 @@ class RecordedMachine:
 
 
 def joined(machines: Sequence[RecordedMachine], counts: Sequence[int]) -> RecordedMachine:
-    """Concatenate records, keeping the first points of each."""
+    """Concatenate records in time, with the first ``counts[i]`` points of record i."""
     first = machines[0]
 
     def row(kind: str, name: str) -> Any:
@@ -302,7 +305,7 @@ def joined(machines: Sequence[RecordedMachine], counts: Sequence[int]) -> Record
 
 
 def _side_by_side(parts: Sequence[Any], counts: Sequence[int]) -> Any:
-    """Records of the same class joined along time."""
+    """Records of the same class concatenated in time, with the first ``counts[i]`` points of record i."""
     given: dict[str, Any] = {}
     for one in fields(parts[0]):
         values = [getattr(part, one.name) for part in parts]

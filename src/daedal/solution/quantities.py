@@ -108,7 +108,7 @@ def no_dense_output() -> InvalidProblemError:
 
 
 def check_within(times: np.ndarray, interval: tuple[float, float]) -> None:
-    """Check that times lie in the interval of a solution, given with the smaller end first."""
+    """Raise unless all times lie in the interval of a solution, given with the smaller end first."""
     low, high = interval
     slack = 1e-9 * (high - low) + 1e-14 * max(abs(low), abs(high))
     inside = (times >= low - slack) & (times <= high + slack)
@@ -338,7 +338,7 @@ def _imported(name: str) -> Any:
 
 
 def columns_of(quantities: Iterable[Quantity], chosen: Any = None) -> dict[str, np.ndarray]:
-    """Rows by name: the default rows of tables, or the chosen ones."""
+    """Rows by name: those in `chosen`, or by default the rows that tables show."""
     if chosen is None:
         columns: dict[str, np.ndarray] = {}
         for quantity in quantities:

@@ -303,7 +303,7 @@ class _Nowhere(Arrays):
 
 
 def names(size: str) -> Format:
-    """Names, as many as `size`; normally distinct, but this is not checked."""
+    """The format of a list of `size` names; whether they are distinct is not checked."""
     return ListOf(Text(), size, tuple)
 
 

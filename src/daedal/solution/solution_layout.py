@@ -142,7 +142,7 @@ def wrong_sizes(given: dict[str, Any]) -> str | None:
 
 
 def completed(kind: type, **fields) -> Any:
-    """Restore a first-order solution from its fields."""
+    """A first-order solution of class `kind` with these fields; `event_names` is not an argument of the class."""
     own, event_names = dict(fields), fields["event_names"]
     del own["event_names"]
     solution = kind(**own)

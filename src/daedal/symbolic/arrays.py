@@ -39,7 +39,7 @@ class Array(np.ndarray):
         return np.dtype(bool if is_mask(self) else float)
 
     def tobytes(self, *arguments):
-        """Raise: symbols have no bytes."""
+        """Raise an error, since symbols have no bytes."""
         raise Untraceable("reads the bytes of an array")
 
     def tolist(self):

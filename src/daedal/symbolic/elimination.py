@@ -82,7 +82,7 @@ def factor(graph: Graph, matrix: Sequence[Row], n_first: int = 0) -> Factors:
 
 
 def weak_pivot(graph: Graph, pivots: Sequence[tuple[int, list[int]]], worst: float) -> int:
-    """The condition that any pivot is at most `worst` times the sum of the sizes of its terms, or NaN.
+    """The condition that some pivot is NaN or at most `worst` times the sum of the sizes of its terms.
 
     Equivalent to quality <= worst, without a division.
     """
@@ -158,7 +158,7 @@ class Factors:
         self.terms: list[list[int]] = [[rows[i][i]] if i in rows[i] else [] for i in range(n)]
         self.order: list[int] = []
         self.pivots: list[tuple[int, list[int]]] = []
-        # multipliers of row k, with the rows from which it is subtracted
+        # for each pivot row k, the rows from which multiples of it are subtracted, with their multipliers
         self.multipliers: dict[int, list[tuple[int, int]]] = {}
         self.reciprocals: dict[int, int] = {}
         self.quality = self._eliminated()

@@ -36,11 +36,10 @@ WIDTH = 8
 """Number of lanes of code for several members."""
 LONGEST, PIECE = 1000, 500
 """Number of instructions above which a program is split, and length of each resulting function."""
-# instructions for which a stored result counts when a program is split, since its code generation takes longer
+# number of instructions for which each stored result counts when a program is split: stores take longer to generate
 _STORED = 2
 _SPECIAL = (0.0, 0.5, 1.0, 2.0, -0.5, -1.0, -2.0)
-"""Maximum number of constants stored in the text; programs that differ only in other constants share their object
-code."""
+"""Constants written into the text; programs that differ only in other constants share their object code."""
 _TOGETHER = 100  # maximum number of results with the same value that one function stores
 
 

@@ -426,7 +426,7 @@ def apply(name: str, *values):
 
 
 def asked(condition: Expression):
-    """Convert a Python condition to True or False, if the function compares truth values by identity."""
+    """The condition as True or False if the function compares truth values by identity; otherwise unchanged."""
     if not condition.graph.asks_truths or condition.kind == NUMPY:
         return condition
     if condition.kind != BOOL:

@@ -47,7 +47,7 @@ class Graph:
         self.decide: Callable[[int], bool] = self._refuse_branch
         self.asks_truths = False  # whether comparisons of Python numbers are decided immediately, as True or False
         self.most_nodes = most_nodes
-        self.reads = 0  # reads of single array entries, by Python loops rather than by NumPy's vector operations
+        self.reads = 0  # number of reads of single array entries, as by Python loops
         self.for_each_read = 0  # number of nodes that each read adds to the limit
         self.n_arguments = 0
         self._nodes: dict[Any, int] = {}

@@ -162,7 +162,7 @@ class Declared:
         return name
 
     def search(self, operation: str):
-        """A table search, ``locate`` or ``pick``."""
+        """Define a table search, ``locate`` or ``pick``, in the module."""
         self.define(operation, {"locate": _LOCATE, "pick": _PICK}[operation])
 
     def define(self, name: str, text: str, used: tuple[tuple[str, int], ...] = ()):

@@ -208,11 +208,11 @@ def _caller(n: int) -> str:
     return "\n".join(lines)
 
 
-_LOADED, _OF_A_LINKER = count(), 64  # numbers of programs, and number of programs that share a linker
+_LOADED, _OF_A_LINKER = count(), 64  # counter of loaded programs, and maximum number of programs that share a linker
 _in_memory: WeakValueDictionary[bytes, _Code] = WeakValueDictionary()
 _recent: deque[_Code] = deque(maxlen=64)  # recently used code stays loaded, since traces are repeated
 _objects: OrderedDict[str, bytes] = OrderedDict()  # object code of programs, without their constants
-_MOST_OBJECTS, _SMALL = 256, 100_000  # cache size, and size in bytes above which object code is stored on disk only
+_MOST_OBJECTS, _SMALL = 256, 100_000  # maximum size of the cache, and bytes above which code is stored on disk only
 
 
 def _loaded(text: str, constants: bytes = b"") -> _Code:

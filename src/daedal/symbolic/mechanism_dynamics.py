@@ -71,7 +71,7 @@ class Dynamics:
 
     @cached_property
     def jacobian(self) -> list[Row]:
-        """The rows of G and of G^."""
+        """The rows of G = g_q, followed by those of h_v."""
         pairs = (
             ("constraint_jacobian", self.constraint, self.q),
             ("velocity_jacobian", self.velocity_constraint, self.v),
@@ -80,7 +80,7 @@ class Dynamics:
 
     @cached_property
     def constraint_t(self) -> Sequence[int]:
-        """g_t."""
+        """The nodes of g_t."""
         known = self.given.get("constraint_t")
         return known or directional(self.graph, self.constraint, {self.t: self.graph.one})
 
@@ -90,7 +90,7 @@ class Dynamics:
 
     @cached_property
     def rate(self) -> list[int]:
-        """G v + g_t, and h."""
+        """The nodes of G v + g_t, followed by those of h."""
         graph = self.graph
         if "constraint_jacobian" not in self.given and "constraint_t" not in self.given:
             return [*directional(graph, self.constraint, self._motion), *self.velocity_constraint]
@@ -102,7 +102,7 @@ class Dynamics:
 
     @cached_property
     def bias(self) -> list[int]:
-        """gamma with K a = gamma: -(G v)_q v - 2 G_t v - g_tt, and -h_q v - h_t."""
+        """The right-hand side gamma of K a = gamma: -(G v)_q v - 2 G_t v - g_tt, followed by -h_q v - h_t."""
         graph = self.graph
         gamma = self.given.get("acceleration_bias")
         gamma = gamma or acceleration_bias(graph, self.constraint, self.t, self.q, self.v)
@@ -127,14 +127,14 @@ class Dynamics:
     # --- linear systems -----------------------------------------------------------------------------------------------
 
     def solve(self, right: Sequence[int], constraints: Sequence[Row] | None = None) -> Solved:
-        """[[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, for example K at another point."""
+        """Solve [[M, K^T], [K', 0]] (x, nu) = right, with K' = K or given rows, for example K at another point."""
         rows = self.jacobian[: len(right) - self.n_q]
         matrix = augmented(self.n_q, self.mass, rows, rows if constraints is None else constraints)
         return solve(self.graph, matrix, [right], self.n_q)
 
     @cached_property
     def accelerations(self) -> Solved:
-        """(a, lam, lam^) from (t, q, v)."""
+        """The solution (a, lam, lam^) of the equations of motion at (t, q, v)."""
         return self.solve([*self.force, *self.bias])
 
     @cached_property

@@ -159,7 +159,7 @@ class Followed:
         return mode - below, mode + above
 
     def _passes(self, mode: float) -> float:
-        """The direction in which the sine crosses its point when a mode begins."""
+        """The angle at which a mode begins: the sine crosses its point there."""
         angle, turns = math.asin(self.points[0]), math.floor(mode / 2.0)
         return turns * math.tau + (angle if mode == 2.0 * turns else math.pi - angle)
 
@@ -402,7 +402,7 @@ _MOST_MODED, _MOST_KNOWN, _MOST_ANSWERS = 2000, 100_000, 256
 
 
 def _surface(graph: Graph, operation: str, operands: tuple[int, ...]) -> tuple[int, float, bool]:
-    """u and its switching point in a canonical form, and whether u grows with a - b or with a."""
+    """u and its switching point in a canonical form, and whether u grows with a - b, or with a single operand."""
     if operation in ("absolute", "sign"):
         u, point, same = operands[0], 0.0, True
     elif operation == "copysign":

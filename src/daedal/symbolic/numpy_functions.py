@@ -344,7 +344,7 @@ def _inverse(a):
 
 
 def _determinant(a):
-    """Laplace expansion up to order 3, free of divisions."""
+    """The determinant by Laplace expansion, without divisions, for matrices up to order 3."""
     a = _array(a)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or len(a) > 3:
         raise Untraceable(f"np.linalg.det of a matrix of shape {a.shape} with symbols")

@@ -328,11 +328,11 @@ class Substitution:
         return self._globals[id(original)]
 
     def _class(self, kind: type) -> type:
-        """A derived class whose methods are replaced; classes that cannot be subclassed are kept."""
+        """A derived class whose methods are replaced; classes that cannot be subclassed are returned unchanged."""
         if kind in (Expression, Number) or isinstance(kind, enum.EnumMeta):
             return kind
         if kind.__init_subclass__ is not object.__init_subclass__ and "__init_subclass__" in _members(kind):
-            return kind  # it would register the derived class
+            return kind  # the hook might register the derived class
         try:
             made = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__module__": kind.__module__})
         except TypeError:

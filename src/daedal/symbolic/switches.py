@@ -20,7 +20,7 @@ class Switch:
     function : int
         Node of the switching function.
     points : tuple of float
-        The values at which it switches; empty for `period`.
+        The values at which it switches; empty if `period` is not 0.
     period : float
         Distance of the points if there are infinitely many, as for ``np.floor``; otherwise 0.
     phase : float

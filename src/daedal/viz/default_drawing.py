@@ -233,7 +233,7 @@ def _fixed(points: dict[str, Any], place: Pair) -> str:
 
 
 def _loops(G: np.ndarray, q: np.ndarray) -> Drawing | None:
-    """Loops of links rotated by angles, each closed by two rows; all start at the origin."""
+    """A drawing of loops of links rotated by angles, each closed by two rows, from the origin; None if impossible."""
     points: dict[str, Any] = {"origin": (0.0, 0.0)}
     rods: list[tuple[str, ...]] = []
     known: dict[Any, str] = {}  # names of joints shared by several loops, by the links that lead to them

@@ -127,7 +127,7 @@ class Scene:
 
     @cached_property
     def plane(self) -> str | None:
-        """The axis ("x", "y" or "z") along which nothing moves, preferably that of the front view; otherwise None."""
+        """The axis ("x", "y" or "z") along which nothing moves, preferably of the front view; None if there is none."""
         if self.t.size < 2:
             return None
         tolerance = 1e-9 * self.size

@@ -77,7 +77,7 @@ def page_data(scene: Scene, seconds: float | None = None) -> dict[str, Any]:
 
 
 def frame_times(scene: Scene, seconds: float) -> np.ndarray:
-    """Evenly spaced times: those of the scene if possible, otherwise enough for smooth motion."""
+    """Evenly spaced times: the times of the scene if possible, otherwise enough for smooth motion."""
     n = scene.t.size
     members = (*scene.parts, *scene.traces, *scene.arrows)
     follow = sum(

@@ -23,7 +23,7 @@ from daedal.errors import InvalidProblemError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MODERATE = 1e3  # largest amplification factor that counts as harmless
+MODERATE = 1e3  # maximum amplification factor that counts as harmless
 _SKEW = 1e2  # smallest norm of P that causes a warning about errors in the coefficients
 
 
@@ -222,7 +222,7 @@ class Conditioning:
     index : int or None
         Index of the original equations; None if it changes along the grid, or if they do not determine a solution.
     effective : EffectiveIndex
-        The result with small numbers set to zero, at the point with the highest index: levels, decisions, threshold.
+        The effective index at the grid point at which it is highest, with its levels, decisions and threshold.
     indices, formal_indices : numpy.ndarray
         The effective index and the index along the grid; NaN where some variables are undetermined.
     constants : dict

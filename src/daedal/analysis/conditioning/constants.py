@@ -195,8 +195,8 @@ def layer(
 ) -> Findings:
     """k1, k1^, k2, k2^ of (4.41) and (4.42), with D instead of eps I; infinite where the layer is unstable.
 
-    Constants are NaN except at the grid points `where` the index is nearly higher. `theorem` is cited; `product` is the
-    symbol of C B in the source.
+    The mask `where` selects the grid points at which the index is nearly higher; values are NaN at all other points.
+    The descriptions of the constants cite `theorem`; `product` is the symbol of C B in the source.
     """
     found = Findings()
     rows = np.full((t.size, 7), np.nan)

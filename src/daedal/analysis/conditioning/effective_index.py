@@ -73,7 +73,7 @@ class IndexLevel:
     """Algebraic variables of one effective index."""
 
     index: int
-    directions: np.ndarray  # shape (n_y, k): orthonormal: the combinations of algebraic variables that have this index
+    directions: np.ndarray  # shape (n_y, k), orthonormal: combinations of algebraic variables with this index
     # The decisive numbers: the t_i of the GSVD for index 1, singular values for higher indices
     decision: RankDecision
 
@@ -121,9 +121,10 @@ def effective_index(
 ) -> EffectiveIndex:
     """The effective index of x' = A x + B y, 0 = C x + D y at one point, Wijckmans section 4.5.
 
-    `C_rate` is the time derivative of C, zero by default; derivatives of higher order are neglected. The threshold
-    applies, for index 1, to the diagonal of T in the GSVD C = X S U^T, D = X T V^T, then to the singular values of (S
-    U^T)_2 B V_2 and its successors, divided by the norms of their two factors.
+    `C_rate` is the time derivative of C, zero by default; derivatives of higher order are neglected. For index
+    1, the threshold applies to the diagonal of T in the GSVD C = X S U^T, D = X T V^T; for index 2, to the singular
+    values of (S U^T)_2 B V_2; for higher indices, to those of the corresponding products for the remaining variables.
+    The singular values of a product are divided by the norms of its two factors.
 
     Examples
     --------

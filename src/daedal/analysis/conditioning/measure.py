@@ -263,7 +263,7 @@ def conditioning_of_matrices(
 
 _POINTS, _FEWER_POINTS, _SMALL = 101, 41, 12  # number of grid points for up to _SMALL unknowns, and for more
 _MOST_NAMED = 6
-_MOST_UNKNOWNS = 400  # largest number of unknowns, since all matrices are dense
+_MOST_UNKNOWNS = 400  # maximum number of unknowns, since all matrices are dense
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-r"""Any E x' + F x = q with a kernel of constant dimension as x' = A x + B y + p, 0 = C x + D y + q, along a grid.
+r"""Transform E x' + F x = q to x' = A x + B y + p, 0 = C x + D y + q along a grid; the rank of E must be constant.
 
 With orthonormal bases :math:`V_1, V_2` of the rows and the kernel of E, and :math:`U_1, U_2` of its range and the
 orthogonal complement, :math:`x = V_1 u + V_2 y` and
@@ -40,7 +40,7 @@ _INTERPOLATION = np.vander(_GAUSS, 5, increasing=True) @ np.linalg.inv(_POWERS)
 
 
 def norm(matrix: np.ndarray) -> np.ndarray:
-    """The spectral norms of a stack of matrices; 0 for empty ones, infinity where entries are not finite."""
+    """The spectral norms of a stack of matrices; 0 for empty matrices, infinity where entries are not finite."""
     *stack, rows, columns = matrix.shape
     if rows == 0 or columns == 0:
         return np.zeros(stack)
@@ -98,7 +98,7 @@ _A1, _A2 = 0.25 - np.sqrt(3.0) / 6.0, 0.25 + np.sqrt(3.0) / 6.0
 _PER_OCTAVE = 4  # number of points per halving of the distance s = t - tau
 _MOST_OCTAVES = 60
 _ROUND_OFF = 1e-9
-_TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # largest norm, and degree for a remainder below 1e-16
+_TAYLOR_RADIUS, _TAYLOR_DEGREE = 0.5, 14  # maximum norm, and degree for which the remainder is below 1e-16
 _SHORTEST = 0.05  # the shortest distance is this divided by |M|
 
 
@@ -133,7 +133,7 @@ def step(samples: np.ndarray, h: float) -> np.ndarray:
 
 
 def short_times(M: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Distances tau from 0 to |h|, graded towards 0, and exp(tau M) there (with the sign of h)."""
+    """Distances tau from 0 to |h|, graded towards 0, and exp(tau M) for each, or exp(-tau M) if h is negative."""
     size = float(norm(M)) * abs(h)
     octaves = int(np.clip(np.ceil(np.log2(max(size, 1e-300) / _SHORTEST)), 1, _MOST_OCTAVES))
     first = abs(h) * 2.0 ** (-octaves + np.arange(_PER_OCTAVE) / _PER_OCTAVE)
@@ -152,7 +152,7 @@ def short_times(M: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pieces(left: np.ndarray, right: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Integrals over intervals with exponential interpolation between left and right: the logarithmic mean."""
+    """Integrals over intervals of a function interpolated exponentially between its values `left` and `right`."""
     low, high = np.minimum(left, right), np.maximum(left, right)
     near = high - low <= 1e-6 * high
     with np.errstate(all="ignore"):

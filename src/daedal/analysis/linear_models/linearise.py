@@ -170,7 +170,7 @@ def linearise(
 
 
 def _mode_at(problem: Any, at: Any, t: float) -> tuple[Any, Any, Any]:
-    """The mode at a time, its problem, and the values or the solution there; None for a problem without modes."""
+    """The mode at a time (None without modes), the problem to linearise, and the values or the solution there."""
     mode: Any = None
     if isinstance(at, HybridSolution):
         segment = at.segment_at(t)
@@ -397,7 +397,7 @@ def _stated(problem: Any, local: LocalModel, outputs: Any) -> list[tuple[str, An
 def _function_rows(
     problem: Any, inputs: VariedInputs, local: LocalModel, t: float, output: Callable[..., Any], name: str
 ):
-    """The derivatives of a function of the state with respect to w and to the inputs, entry by entry."""
+    """Yield the derivatives of each entry of a function of the state with respect to w and to the inputs."""
     varied = inputs.problem
     sizes, columns = _arguments(varied, local)
     [(function, count)] = standard_functions(Event(output), varied)

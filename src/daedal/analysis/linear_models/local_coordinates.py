@@ -53,8 +53,8 @@ Jet = np.ndarray
 _AT_REST = 1e-9  # derivatives below this fraction of the size of the unknowns count as zero
 _DIFFERENCE_TOLERANCE = 1e-7  # tolerance for the ranks of pencils from difference quotients
 _INCREMENT = 1e-6  # increment of inputs for difference quotients
-_SMALLEST = 1e-3  # size assumed for unknowns that are zero or smaller, in the search for a point
-_MOST_AMPLIFIED = 10.0  # change of dependent unknowns with the coordinates above which other coordinates are selected
+_SMALLEST = 1e-3  # smallest size assumed for an unknown in the search for a point
+_MOST_AMPLIFIED = 10.0  # maximum change of dependent unknowns per change of the coordinates; beyond it, others are used
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,10 @@ class TracedLocalModels:
             ) from None
 
     def at(self, t: float, u: np.ndarray) -> LocalModel:
-        """The local model at a point w on all equations; the coordinates of the previous point are used if suitable."""
+        """The local model at a point w that satisfies all equations.
+
+        The coordinates of the previous point are used if suitable.
+        """
         sizes, selected = np.ones(u.size), self._kept
         if selected is None or selected.amplification(t, u, sizes) > _MOST_AMPLIFIED:
             selected = self._kept = self._selected(t, u, sizes)
@@ -268,7 +271,7 @@ class TracedLocalModels:
 
 
 def zero_by_least_squares(evaluated: Any, x: np.ndarray) -> np.ndarray:
-    """A zero of a function with its Jacobian near x; the nearest one if there are several."""
+    """A zero near x of a function; ``evaluated(x)`` returns its values and its Jacobian. Raises if none is found."""
     residual, matrix = evaluated(x)
     for _ in range(100):
         if not (np.isfinite(residual).all() and np.isfinite(matrix).all()):
@@ -439,7 +442,7 @@ class VariedInputs:
         self.problem = self.changed(0, None)
 
     def changed(self, order: int, label: int | None, by: float = 1.0) -> Any:
-        """The problem with one perturbation changed: that of derivative `order` of one input."""
+        """The problem with derivative `order` of input `label` perturbed by `by`; unperturbed if `label` is None."""
         if not self._chosen:
             return self._plain
         changes: dict[str, np.ndarray] = {}
@@ -456,7 +459,7 @@ class VariedInputs:
         return with_known_params(self._plain, self._plain.params._replace(inputs={**given, **varied}))
 
     def positions(self, layout: ParameterLayout) -> list[tuple[np.ndarray, float]]:
-        """For each derivative the positions of its coefficients among the parameter values, and their factor."""
+        """For each order k, the positions of c_k / k! among the parameter values, and the factor 1 / k!."""
         base = layout.numbers(self.problem.params)
         found = []
         for order in range(self.order + 1):

@@ -67,13 +67,13 @@ class RungeKuttaAnalysis(MethodAnalysis):
     r : number
         :math:`1 - b^T A^{-1} 1 = R(\infty)`, exact if the coefficients are; infinite for explicit methods.
     strictly_stable : bool
-        :math:`|r| < 1`.
+        Whether :math:`|r| < 1`.
     stiffly_accurate : bool
-        A stage equals the new point, and A is invertible or the submatrix of its other stages is.
+        Whether a stage equals the new point, and A or the submatrix of the other stages is invertible.
     stability : LinearStability
         Linear stability, from the test equation.
     singly_implicit : bool
-        Whether A has one real eigenvalue.
+        Whether A has a single eigenvalue, which is real and nonzero.
     tolerance : float
         Relative difference below which floats count as equal; unused for exact coefficients.
 
@@ -228,7 +228,7 @@ class MultistepAnalysis(MethodAnalysis):
     order_projected : int
         The order of scheme (3.4.20) for transferable DAEs; that of (3.4.21) is `order`.
     zero_stable : bool
-        Dahlquist's root condition.
+        Whether Dahlquist's root condition holds.
     stable_at_infinity : bool
         Whether :math:`\sigma` has all zeros inside the unit circle.
     transferable : bool

@@ -38,7 +38,7 @@ class Numbers:
 
     @classmethod
     def of(cls, values: Iterable[Any]) -> Numbers:
-        """Exact for integers, fractions and elements of one quadratic field.
+        """The arithmetic for given coefficients: exact for integers, fractions and elements of one quadratic field.
 
         >>> Numbers.of([Fraction(1, 3), 2]).exact, Numbers.of([0.5]).exact
         (True, False)
@@ -232,8 +232,8 @@ def algebraic_order(method: ExactCoefficients, index: int) -> Order | None:
 def known_first_stage_order(method: ExactCoefficients) -> Order | None:
     r"""The algebraic order of index 1 if the first stage is known and the other stages' :math:`\bar A` is invertible.
 
-    :math:`\bar b^T \bar A^{-1} a = b_1` and :math:`\bar b^T \bar A^{-1} \bar c^j = 1` (4.2.21), for methods such as
-    Lobatto IIIA, whose first stage is the end of the last step. None for other methods.
+    The conditions are :math:`\bar b^T \bar A^{-1} a = b_1` and :math:`\bar b^T \bar A^{-1} \bar c^j = 1` (4.2.21). They
+    apply to methods such as Lobatto IIIA, whose first stage is the end of the last step. None for other methods.
     """
     rows = [i for i, row in enumerate(method.a) if not any(row)]
     if len(rows) != 1:

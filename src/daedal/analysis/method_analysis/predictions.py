@@ -129,7 +129,7 @@ def _index_1(analysis: RungeKuttaAnalysis, method: ExactCoefficients) -> Iterato
 
 
 def _fully_implicit(analysis: RungeKuttaAnalysis, method: ExactCoefficients, problem: str) -> Prediction:
-    """Predictions of Theorem 4.3.1 for fully implicit problems of index 1."""
+    """The prediction of Theorem 4.3.1 for fully implicit problems of index 1."""
     k_d, k_i, k_a1 = analysis.k_d, analysis.k_I, analysis.k_a[0]
     if analysis.backward_euler:
         return Prediction(problem, 1, "y", 1, 1, f"{BOOK} Theorem 3.2.1: it is BDF1")

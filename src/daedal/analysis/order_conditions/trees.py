@@ -65,7 +65,10 @@ class Tree:
 
     @cached_property
     def nonlinear(self) -> bool:
-        """Whether a meagre vertex carries two fat ones: this is a derivative of f that vanishes if f is linear in z."""
+        """Whether a meagre vertex carries two fat ones.
+
+        Such a tree contains a derivative of f that vanishes if f is linear in z.
+        """
         own = not self.fat and sum(child.fat for child in self.children) > 1
         return own or any(child.nonlinear for child in self.children)
 
@@ -185,7 +188,7 @@ def _same(value: Any) -> Any:
 
 
 def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
-    """Fractions and numbers of one quadratic field are used directly; for others SymPy determines the field."""
+    """Floats unless `exact` and all values are exact, then fractions, one quadratic field, or a field from SymPy."""
     values = list(values)
     if not exact or any(isinstance(value, float) for value in values):
         return ScalarField(float, _same, exact=False)
@@ -363,12 +366,12 @@ def end_weights(method: Evaluation) -> list[Any]:
 #
 # * 1 for a single meagre vertex,
 # * :math:`\sum_j \beta_{ij} \Phi_j` for a meagre vertex that carries one branch with the values :math:`\Phi`,
-# * the product of :math:`\sum_j \alpha_{ij} \Phi_j` over the branches of all others, with
-#   :math:`\sum_k \omega_{jk} \Phi_k` instead of :math:`\Phi_j` for fat ones,
+# * the product of :math:`\sum_j \alpha_{ij} \Phi_j` over the branches of every other vertex, with
+#   :math:`\sum_k \omega_{jk} \Phi_k` instead of :math:`\Phi_j` for fat branches,
 #
 # and the condition is :math:`\sum_i b_i \Phi_i = 1/\gamma(t)` for trees with a meagre root, :math:`\sum_{ij} b_i
 # \omega_{ij} \Phi_j = 1/\gamma(t)` for those with a fat one, where :math:`\gamma(t)` is the product of the orders of
-# all meagre vertices. The order of a vertex is the number of meagre vertices upon it, itself included.
+# all meagre vertices. The order of a vertex is the number of meagre vertices above it, itself included.
 #
 # M. Roche: Rosenbrock methods for differential algebraic equations, Numer. Math. 52 (1988) 45-63. E. Hairer, G. Wanner:
 # Solving Ordinary Differential Equations II, Springer 1996, IV.7 and VI.4, Theorem 4.4.

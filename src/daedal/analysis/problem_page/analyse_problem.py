@@ -66,8 +66,8 @@ def _fill(target: np.ndarray, values: Any, name: str) -> None:
 
 # --- the analysis -----------------------------------------------------------------------------------------------------
 
-_MOST_COLUMNS = 1000  # largest derivative array whose ranks are computed, which takes some seconds
-_MOST_CONDITIONED = 60  # number of unknowns up to which the conditioning at the point is computed
+_MOST_COLUMNS = 1000  # maximum number of columns of a derivative array whose ranks are computed, which takes seconds
+_MOST_CONDITIONED = 60  # maximum number of unknowns for which the conditioning at the point is computed
 
 
 def analyse(problem: Any, at: Any = None) -> Analysis:

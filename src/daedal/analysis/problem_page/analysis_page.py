@@ -30,7 +30,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with table rows, optionally the picture, and lines; `key` explains symbols."""
+    """A heading, table rows, lines of text and, optionally, the picture; `key` explains symbols."""
 
     title: str
     rows: Sequence[tuple[str, str]] = ()

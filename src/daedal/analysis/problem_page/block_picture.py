@@ -65,10 +65,10 @@ INK, FAINT = "#222222", "#666666"
 _ENTRIES = {"matched": "#004488", "leading": "#6699CC", "other": "#BBBBBB"}
 _BLOCKS = {"square": ("#FFF6E0", "#DDAA33"), "over": ("#F9E3E7", "#BB5566"), "under": ("#F9E3E7", "#BB5566")}
 _WIDTH = 420.0  # width of the matrix if labels are not shown
-_LABELLED = 40  # largest number of unknowns with names in the picture
+_LABELLED = 40  # maximum number of unknowns that are named in the picture
 _CELLS = 300  # number of unknowns beyond which neighbouring entries share a square
 _LONGEST_NAME = 14
-_IN_LETTERS, _WIDEST = 30, 110  # largest number of rows, and of characters in a row, for a picture as text
+_IN_LETTERS, _WIDEST = 30, 110  # maximum number of rows, and of characters in a row, of a picture as text
 
 
 def svg(layout: BlockLayout, names: Sequence[str], offsets: tuple[Sequence[int], Sequence[int]] | None) -> str:
@@ -142,7 +142,7 @@ def _listed(blocks: Sequence[DiagonalBlock], names: Sequence[str]) -> str:
 
 
 def _shown(layout: BlockLayout, n: int) -> list[DiagonalBlock]:
-    """The visible blocks; for large structures, those that are not tiny."""
+    """The blocks to draw: all, or only the larger ones if the structure is large."""
     least = 0 if n <= _CELLS else n / _CELLS
     return [block for block in layout.blocks if max(len(block.part.rows), len(block.part.columns)) > least]
 

@@ -92,10 +92,10 @@ class Staircase:
 
 
 def staircase(A: np.ndarray, B: np.ndarray, tolerance: float, names: tuple[str, str] = ("A", "B")) -> Staircase:
-    """The staircase form of an m x n pencil whose entries are near 1; `names` are those of A and B in the decisions.
+    """The staircase form of an m x n pencil whose entries are near 1; `names` name A and B in the rank decisions.
 
-    Singular values below `tolerance` times the norm of A count as zero, as do those of B after dividing its columns by
-    their sizes without cancellation.
+    Singular values of A below `tolerance` times its norm count as zero; so do singular values of B below `tolerance`,
+    after its columns are divided by their sizes without cancellation.
     """
     m, n = A.shape
     norm_A = float(np.linalg.norm(A, 2)) if A.size else 0.0
@@ -309,7 +309,7 @@ class MatrixChain(TitledTables):
 
 
 def matrix_chain(pencil: Pencil) -> MatrixChain:
-    """Follow the chain until its matrix is regular, up to the number of unknowns."""
+    """The chain of a square pencil up to its first regular matrix; at most A_n is examined for n unknowns."""
     A, B = pencil.A, pencil.B
     n = A.shape[1]
     if A.shape[0] != n:
@@ -361,7 +361,7 @@ def triangular_order(N: Any) -> np.ndarray | None:
     n = len(matrix)
     if matrix.shape != (n, n):
         raise InvalidProblemError(f"N must be square, but its shape is {matrix.shape}")
-    waiting = np.count_nonzero(matrix, axis=0)  # entries in rows that have not been placed yet
+    waiting = np.count_nonzero(matrix, axis=0)  # for each column, the number of nonzero entries in rows not placed yet
     order: list[int] = []
     ready = [int(j) for j in np.flatnonzero(waiting == 0)]
     while ready:

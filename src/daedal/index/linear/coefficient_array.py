@@ -156,8 +156,8 @@ def balanced_array(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """The array with equations and unknowns of each order in balanced units; also returns the unit of x_1.
 
-    Otherwise the factors l in the blocks, and rapidly changing coefficients, would cause small singular values of large
-    arrays.
+    In the original units the factors l in the blocks, and rapidly changing coefficients, would cause small singular
+    values of large arrays.
     """
     m, n = A.shape[1:]
     matrix, columns, right = array_matrices(A, B, f, j)
@@ -292,8 +292,8 @@ class InitialValues(TitledTables):
 class Completion(TitledTables):
     """``x' = G x + g`` at one time: the least-squares completion.
 
-    x' is that of the least-squares solution of the derivative array (Brenan, Campbell and Petzold, (2.4.7); I. Okay, S.
-    L. Campbell, P. Kunkel, Linear Algebra and its Applications 425, 2007).
+    x' is taken from the least-squares solution of the derivative array (Brenan, Campbell and Petzold, (2.4.7); I. Okay,
+    S. L. Campbell, P. Kunkel, Linear Algebra and its Applications 425, 2007).
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TOLERANCE, _WORST = 1e-11, 1e-8  # requested relative error, and estimated error above which a warning is issued
 _INTERVALS = 400  # maximum number of intervals
 _EQUAL = 64  # number of equal intervals at the start, so that short pulses are detected
-_LARGEST_CONDITION = 1e3  # largest condition number of eigenvectors used to compute exponentials
+_LARGEST_CONDITION = 1e3  # condition number of the eigenvectors up to which exponentials are computed from them
 
 
 def variation_of_constants(
@@ -197,7 +197,7 @@ def consistency(
     """Test given values against W x = g."""
     rows, values, chosen = solved(W, g, scales)
     violation = rows @ given - values
-    # zero values are measured by the sizes of the other unknowns
+    # the largest of all values, in units of their sizes, provides the scale of values near zero
     overall = max(np.max(np.abs(given) / scales), np.max(np.abs(values) / scales[chosen], initial=0.0))
     size = np.abs(rows) @ np.abs(given) + np.abs(values) + _OVERALL * overall * scales[chosen]
     relative = np.abs(violation) / np.maximum(size, np.finfo(float).tiny)
@@ -207,7 +207,7 @@ def consistency(
 
 # --- the exact solution of A x' + B x = f with constant coefficients --------------------------------------------------
 
-_APPEARS = 1e-9  # fraction of the largest coefficient from which a derivative counts as present in a solution
+_APPEARS = 1e-9  # fraction of the largest coefficient above which a derivative counts as present in a solution
 
 
 class LinearSolution(TitledTables):
@@ -328,7 +328,7 @@ class LinearSolution(TitledTables):
 
 
 def _last_nonzero(matrices: list[np.ndarray], axis: int, count: int) -> tuple[int, ...]:
-    """For each row (axis 1) or column (axis 0) the last matrix, counted from 1, in which it is nonzero."""
+    """For each row (axis 1) or column (axis 0) the number, from 1, of the last matrix in which it is nonzero; or 0."""
     size = max((np.max(np.abs(matrix), initial=0.0) for matrix in matrices), default=0.0)
     present = [np.max(np.abs(matrix), axis=axis, initial=0.0) > _APPEARS * size for matrix in matrices]
     return tuple(max((k + 1 for k, row in enumerate(present) if row[i]), default=0) for i in range(count))
@@ -363,7 +363,7 @@ def _closed(C: np.ndarray, f: QuasiPolynomial, start: np.ndarray, t0: float, spa
 
 
 def start_of(pencil: Pencil, x0: Any, f: Any, t0: float, tolerance: float) -> Consistency:
-    """Test initial values against the infinite part, and project them along it."""
+    """Whether initial values satisfy y2 of the infinite part, and their projection, which preserves y1."""
     form = pencil.weierstrass()
     k = form.n_finite
     given = _vector(x0, len(form.P))
@@ -386,7 +386,7 @@ def _vector(value: Any, n: int) -> np.ndarray:
 
 
 def solve_constant(pencil: Pencil, f: Any, x0: Any, t0: float, derivatives: Any, tolerance: float) -> LinearSolution:
-    """Start the solution at consistent values, or at the particular solution without a finite part."""
+    """The solution with the initial values x0, which must be consistent; with y1(t0) = 0 if x0 is None."""
     pencil.require_regular("the solution")
     forcing = as_forcing(f, len(pencil.A), derivatives)
     form = pencil.weierstrass()

@@ -183,7 +183,7 @@ def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 _DEGREE = 24  # degree of the interpolation polynomial of a function without derivatives
 _RADII = 0.5 ** np.arange(14)  # radii of the intervals tried, in units of the given radius
-_TRIED = 8  # number of coefficients of the series with which a function is called to test whether it accepts one
+_TRIED = 8  # number of coefficients of the series with which a function is called to test whether it accepts series
 _SMALL = 1e-13  # a polynomial whose last coefficients are below this, relative to the largest, resolves the function
 
 

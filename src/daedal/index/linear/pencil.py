@@ -35,7 +35,7 @@ from daedal.index.linear.rank import (
 )
 
 _GENERIC = np.exp(1j * np.array([0.7, 1.9, 2.6]))  # points at which a pencil almost surely has its normal rank
-_TAKES_PART = 1e-6  # smallest component in unit null vectors for which an equation or unknown is named
+_TAKES_PART = 1e-6  # component of unit null vectors above which its equation or unknown is named
 
 
 class Pencil(TitledTables):
@@ -214,11 +214,12 @@ class Pencil(TitledTables):
         Parameters
         ----------
         f : QuasiPolynomial, array_like or callable, optional
-            The right-hand side: created by :func:`daedal.linear.polynomial`, :func:`~daedal.linear.exponential`,
-            :func:`~daedal.linear.sine` and sums of them (solved in closed form), a constant vector, or a function of t
-            (solved by quadrature); 0 by default. Functions that use NumPy functions are differentiated exactly.
+            The right-hand side: a function created by :func:`daedal.linear.polynomial`,
+            :func:`~daedal.linear.exponential` or :func:`~daedal.linear.sine`, or a sum of such functions (solved in
+            closed form); a constant vector; or a function of t (solved by quadrature). 0 by default. Functions that use
+            NumPy functions are differentiated exactly.
         x0 : array_like, optional
-            Initial values, which must be consistent. By default those with zero component in the finite subspace.
+            Initial values, which must be consistent. By default, the values with zero component in the finite subspace.
         t0 : float
             The time of the initial values.
         derivatives : sequence of callables, or callable, optional
@@ -262,7 +263,7 @@ class Pencil(TitledTables):
         return start_of(self, x0, as_forcing(f, len(self.A), derivatives), float(t0), tolerance)
 
     def require_regular(self, what: str) -> None:
-        """Reject pencils that are singular or have an ambiguous structure."""
+        """Raise an error if the pencil is singular or its structure is ambiguous."""
         require_clear(self.decisions, what)
         if not self.regular:
             raise InvalidProblemError(f"{what} needs a regular pencil, but this one is singular: {self._why()}")

@@ -17,8 +17,8 @@ from daedal.common.tabular import Tabular
 from daedal.errors import DaedalError, InvalidProblemError
 
 TOLERANCE = 1e-10  # singular values below this fraction of the size of the matrix count as zero
-_SHOWN = 10  # largest number of decisions in a table
-MARGIN = 30.0  # no singular value may lie within this factor of the threshold, on either side
+_SHOWN = 10  # maximum number of decisions in a table
+MARGIN = 30.0  # a decision is clear if no singular value lies within this factor of the threshold
 
 
 class UnclearRankError(DaedalError, ValueError):
@@ -166,7 +166,7 @@ def rank_decision(
 
 
 def decision_table(decisions: Iterable[RankDecision]) -> Tabular:
-    """Table of decisions, without those about zero matrices; of many, those nearest to their thresholds."""
+    """Table of the decisions about nonzero matrices; if there are many, only those nearest to thresholds."""
     header = ("rank of", "rank", "smallest kept", "largest dropped", "threshold", "decision")
     some = [decision for decision in decisions if np.any(decision.singular_values > 0.0)]
     nearest = sorted(some, key=lambda decision: decision.distance)[:_SHOWN]

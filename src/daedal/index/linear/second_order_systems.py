@@ -28,16 +28,16 @@ from daedal.index.linear.strangeness import Compression, compress, product
 from daedal.index.linear.time_dependent import TimeVarying
 
 # V. Mehrmann, C. Shi, Transformation of high order linear differential-algebraic systems to first order, Numerical
-# Algorithms 42, 2006; L. Wunderlich, diploma thesis, TU Berlin 2005, (3.5) to (3.8). Equations with x'', with highest
-# derivative x', and in x alone can coincide with derivatives of others; such directions are called strange.
+# Algorithms 42, 2006; L. Wunderlich, diploma thesis, TU Berlin 2005, (3.5) to (3.8). A direction is called strange if
+# an equation with x'' or with highest derivative x' coincides in it with the derivative of an equation of lower order.
 
 
 class SecondOrderValues(NamedTuple):
     """The characteristic values of three m x n matrices.
 
     s012, s12, s02, s01: strange directions, which occur in equations of the orders in their names. d2, d1: directions
-    with a second- or first-order differential equation. a: algebraic ones. u: undetermined unknowns. v: equations 0 =
-    f.
+    with a second- or first-order differential equation. a: directions with an algebraic equation. u: undetermined
+    unknowns. v: equations 0 = f.
     """
 
     s012: int
@@ -174,7 +174,7 @@ def _complement(L: np.ndarray) -> np.ndarray:
 
 # --- linear second-order systems and their first-order forms ----------------------------------------------------------
 
-_CANCELLED = 1e-13  # fraction of the largest entry that remains in a difference of equal numbers
+_CANCELLED = 1e-13  # fraction of the largest entry below which the result of a subtraction counts as zero
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,7 +229,7 @@ class FirstOrderForms(TitledTables):
     ----------
     second_order : SecondOrderStrangeness
     trimmed, companion : Pencil
-        With velocities for the unknowns with a second derivative, and for all unknowns.
+        The first-order forms with velocities for the unknowns with a second derivative, and for all unknowns.
     trimmed_strangeness, companion_strangeness : int
 
     Examples

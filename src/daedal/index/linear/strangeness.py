@@ -72,7 +72,7 @@ def constant(matrix: np.ndarray, count: int) -> np.ndarray:
 class Compression(NamedTuple):
     """``left @ X = [R; 0]`` with R of full row rank, and ``R @ kernel = 0``, as series.
 
-    ``inverse`` has ``R @ inverse = I``.
+    ``inverse`` is a right inverse, ``R @ inverse = I``.
     """
 
     rank: int
@@ -173,7 +173,7 @@ class Strangeness(TitledTables):
 
     @property
     def differentiation_index(self) -> int | None:
-        """The corresponding differentiation index of a uniquely solvable system: 0 without algebraic equations."""
+        """The differentiation index: 0 if there are no algebraic equations, None if not uniquely solvable."""
         last = self.values[-1]
         if last.u or last.v:
             return None
@@ -217,7 +217,8 @@ def strangeness_passes(
         decisions += [*top.decisions, *algebraic.decisions, *strange.decisions]
         if s == 0:
             return values, decisions
-        # S x = f4 with S = L R, where R are the rows of A: S x' + S' x = f4' goes from L (R x' + B1 x) = L f1.
+        # S x = f4 with S = L R, where R are the rows of A: S x' + S' x = f4' is subtracted from
+        # L (R x' + B1 x) = L f1.
         S, R, B1 = strange.rows, top.rows, product(top.left, B)[:, :r]
         L = product(S, top.inverse)
         N = np.linalg.svd(L[0])[2][s:]
@@ -344,10 +345,10 @@ class StandardCanonicalForm(TitledTables):
 
 
 def standard_canonical_form(t: float, A: np.ndarray, B: np.ndarray, tolerance: float) -> StandardCanonicalForm:
-    """Remove constraints pass by pass, with smooth transformations of equations and unknowns.
+    """The form, obtained by removing constraints pass by pass with smooth transformations.
 
-    In each pass the active part, first in A and B, loses its equations without derivatives B2 x = f2 and as many
-    unknowns; x = Q y changes B to B Q + A Q'.
+    In each pass the active part, which comes first in A and B, loses its equations without derivatives B2 x = f2 and
+    as many unknowns; x = Q y changes B to B Q + A Q'.
     """
     n = A.shape[1]
     sizes = [float(np.linalg.norm(X[0], 2)) or 1.0 for X in (A, B)]
@@ -399,7 +400,7 @@ def _changed(A: np.ndarray, B: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _decoupled(t, A, B, P, Q, k, index, decisions) -> StandardCanonicalForm:
-    """Transform [A11 G; 0 N], [B11 0; 0 I] to the form, with y1 + K y2 for y1, where K = G + (K' + C K) N."""
+    """The form of the pair [A11 G; 0 N], [B11 0; 0 I]: y1 + K y2 replaces y1, where K = G + (K' + C K) N."""
     n = A.shape[1]
     left = _embedded(inverse(A[:, :k, :k]), n)
     A, B, P = product(left, A), product(left, B), product(left, P)

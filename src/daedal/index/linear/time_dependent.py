@@ -31,7 +31,7 @@ from daedal.index.linear.strangeness import (
     strangeness_passes,
 )
 
-_LARGEST_ARRAY = 800  # number of unknowns of a derivative array above which ranks are expensive
+_LARGEST_ARRAY = 800  # maximum number of unknowns of a derivative array, since its ranks are expensive
 _FIRST_COUNT = 8  # initial number of Taylor coefficients in the search for the strangeness index
 _MET = 1e-8  # relative residual up to which equations count as satisfied
 _STEP = 1e-3  # increment for derivatives of constraints, in units of the local time
@@ -149,10 +149,10 @@ class TimeVarying:
         return DerivativeArray(t, j, *balanced_array(local.A, local.B, local.f, j)[:3], self.tolerance(t))
 
     def index(self, t: float | Sequence[float] | np.ndarray) -> int | None:
-        """The index: the smallest number such that the next array is 1-full with a constant rank.
+        """The index: the smallest number such that the array of the next size is 1-full with a constant rank.
 
         Brenan, Campbell and Petzold, proposition 2.4.2. A varying rank is detected only if several times are given.
-        None if no array of up to n + 1 is 1-full, in which case the system is not solvable.
+        None if no array of a size up to n + 1 is 1-full, in which case the system is not solvable.
 
         Parameters
         ----------
@@ -174,8 +174,8 @@ class TimeVarying:
     def solvability(self, times: Sequence[float] | np.ndarray) -> Solvability:
         """Test at given times whether each right-hand side and consistent initial value have exactly one solution.
 
-        The conditions of theorems 2.4.6 and 2.4.7 of Brenan, Campbell and Petzold, which are necessary and, for smooth
-        coefficients, sufficient. Both the local index and the index are returned.
+        The tested conditions are those of theorems 2.4.6 and 2.4.7 of Brenan, Campbell and Petzold, which are necessary
+        and, for smooth coefficients, sufficient. Both the local index and the index are returned.
 
         Examples
         --------
@@ -308,8 +308,8 @@ class TimeVarying:
     def completion(self, t: float, *, stabilisation: float = 0.0) -> Completion:
         """The ordinary differential equation x' = G x + g that follows from the derivative array at t.
 
-        Its solutions include all solutions of the system. Away from solutions of the system it depends on how the array
-        is solved: here by least squares, with the operator d/dt + `stabilisation` instead of d/dt.
+        Its solutions include all solutions of the system. Away from these solutions the equation depends on how the
+        array is solved: here by least squares, with the operator d/dt + `stabilisation` instead of d/dt.
         """
         array = self.full_array(t)
         j = array.j
@@ -326,7 +326,7 @@ class TimeVarying:
         return Completion(t, G, g, j, additional)
 
     def _constraint_rows(self, t: float, j: int) -> np.ndarray:
-        """Orthonormal rows of W with W x = g, in original units."""
+        """Orthonormal rows that span the rows of W in the constraints W x = g, in original units."""
         W = self.array(t, j).constraints[0] / self.series(t, 1).columns
         return np.linalg.qr(W.T)[0].T
 
@@ -373,8 +373,8 @@ class TimeVarying:
     ) -> InitialValues:
         """x and x' at t from some of their entries.
 
-        The derivative array is solved with them by least squares (B. Leimkuhler, L. R. Petzold, C. W. Gear, SIAM J.
-        Numer. Anal. 28, 1991).
+        The derivative array and the given entries are solved together by least squares (B. Leimkuhler, L. R. Petzold,
+        C. W. Gear, SIAM J. Numer. Anal. 28, 1991).
 
         Parameters
         ----------

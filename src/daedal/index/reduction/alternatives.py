@@ -23,10 +23,9 @@ class CoordinatePartitioning(ReducedProblem):
     method integrates combinations of them, along which the equations allow motion at the point at which S was computed.
     At this point dependent directions do not change with integrated ones, to first order; whether S must be updated
     less often depends on the problem. The price is matrices that are less sparse (R. A. Wehage and E. J. Haug, J. Mech.
-    Design 104, 1982, 247-255, for mechanisms, with the tangent space by singular values as in N. K. Mani, E. J. Haug
-    and K. E.
-    Atkinson, J. Mech. Transm. 107, 1985; F. A. Potra and W. C. Rheinboldt, Mech. Struct. Mach. 19, 1991). The dependent
-    unknowns are determined implicitly by all equations, within the nonlinear systems of the method.
+    Design 104, 1982, 247-255, for mechanisms; N. K. Mani, E. J. Haug and K. E. Atkinson, J. Mech. Transm. 107, 1985,
+    for the tangent space from singular values; F. A. Potra and W. C. Rheinboldt, Mech. Struct. Mach. 19, 1991). The
+    dependent unknowns are determined implicitly by all equations, within the nonlinear systems of the method.
     """
 
     by = "coordinate partitioning"
@@ -48,9 +47,9 @@ class MinimalExtensionProblem(ReducedProblem):
 
     derivatives of integrated unknowns are used directly, the others are new unknowns w, one for each equation that
     relates them (P. Kunkel and V. Mehrmann, Math. Control Signals Systems 16, 2004; for mechanisms (7.13) in L.
-    Wunderlich's thesis
-    on second-order DAEs). Dummy derivatives have unknowns for all of them, and equations :math:`S (u' - \dot u) = 0`.
-    The meaning of w depends on the selection; the method restarts when the selection changes.
+    Wunderlich's thesis on second-order DAEs). The method of dummy derivatives has unknowns for all highest derivatives,
+    and equations :math:`S (u' - \dot u) = 0`. The meaning of w depends on the selection; the method
+    restarts when the selection changes.
     """
 
     by = "minimal extension"
@@ -58,7 +57,7 @@ class MinimalExtensionProblem(ReducedProblem):
 
     @cached_property
     def _extended(self) -> list[Block]:
-        """The blocks with derivatives that are replaced by unknowns w."""
+        """The blocks whose highest derivatives are replaced by unknowns w."""
         return [block for block in self.blocks if block.rows and block.free and all(map(self._is_new, block.targets))]
 
     def _without(self) -> Collection[int]:
@@ -127,8 +126,8 @@ class Stabilised(ReducedProblem):
 
     level by level, so that differentiating these constraints gives :math:`A A^T \mu = 0`: :math:`\mu` is zero on
     solutions, and otherwise measures the errors of a run (C. W. Gear, G. K. Gupta and B. Leimkuhler, J. Comput. Appl.
-    Math. 12, 1985; Brenan, Campbell and Petzold, (2.5.10), theorems 2.5.1 and 2.5.2). For mechanisms it is the GGL
-    formulation. A problem of index 2 is unchanged.
+    Math. 12, 1985; Brenan, Campbell and Petzold, (2.5.10), theorems 2.5.1 and 2.5.2). For mechanisms this is the
+    GGL formulation. A problem of index 2 is unchanged.
     """
 
     by = "stabilisation with additional multipliers"
@@ -154,7 +153,7 @@ class Stabilised(ReducedProblem):
         return bool(block.rows) and block.equations[0][1] < self.prolongation.c[block.equations[0][0]] - 1
 
     def _untested(self) -> np.ndarray:
-        """Variables of index 2: multipliers, and unknowns whose derivatives do not occur."""
+        """Mask of the variables of index 2: multipliers, and unknowns whose derivatives do not occur."""
         return self.is_highest[self._like] | (np.arange(self._like.size) >= self._inside.size)
 
     def _relations(self, block: Block, sheet: EquationBuilder) -> list[tuple[int, str]]:
@@ -181,7 +180,7 @@ class Projection(ReducedProblem):
     r"""The overdetermined system of all equations: some are integrated, the others enforced by projection.
 
     The equations of highest order, :math:`f_i^{(c_i)} = 0`, are integrated with :math:`u' = \dot u` for all unknowns
-    with derivatives: index 1, but solutions of these equations alone drift off the constraints. After every accepted
+    with derivatives. These equations have index 1, but their solutions drift off the constraints. After every accepted
     step u is projected onto all equations, including lower derivatives, along directions transverse to the tangent
     space, whose basis S is stored and updated as in coordinate partitioning (E. Eich, SIAM J. Numer. Anal. 30, 1993,
     1467-1482, on multistep methods with projection; L. F. Shampine, Comput. Math. Appl. 12B, 1986, on one-step
@@ -229,7 +228,7 @@ class Projection(ReducedProblem):
 
 
 class ProjectingWatch:
-    """Project every accepted step of a run, and monitor the selection, which may change between segments."""
+    """A hook that projects every accepted step and monitors the selection, which may change between segments."""
 
     def __init__(self, reduced: Projection):
         from daedal.index.reduction.step_hooks import PROJECTING, projecting_hook
@@ -253,7 +252,7 @@ class ProjectingWatch:
         self.hook: tuple[Any, Any] = projecting_hook, self._record
 
     def begin(self, reduced: Projection, scale: np.ndarray, limit: float) -> None:
-        """Project with a selection; `scale` are the sizes of the unknowns so far."""
+        """Use the selection of `reduced` from now on; `scale` are the sizes of the unknowns so far."""
         self._fixed[:] = reduced.fixed
         reduced.constraints.give_numbers(self._equations)
         self.scale[:] = scale

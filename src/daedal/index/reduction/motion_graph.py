@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from daedal.index.reduction.recognition import Roles
 
 _POINTS = 4  # number of points in general position
-_VARIATION = 0.3  # largest relative change of parameters from point to point
+_VARIATION = 0.3  # maximum relative change of parameters from point to point
 _MOST_ATTEMPTS = 40  # maximum number of attempts to find points at which the functions are defined
 _KINKS = {name for name, operation in OPERATIONS.items() if operation.kink}
 
@@ -98,7 +98,7 @@ class MechanismGraph:
         return any(self.graph.operations[i] in _KINKS for i in needed)
 
     def is_affine(self, nodes: Sequence[int], names: tuple[str, ...], allowed: set[str]) -> bool:
-        """Whether nodes are affine in some arguments, with coefficients that depend only on permitted others."""
+        """Whether nodes are affine in the arguments `names`, with coefficients that depend only on `allowed` ones."""
         coefficients = [entry for row in self.by(nodes, names) for entry in row.values()]
         if self._reads(coefficients, [name for name in self.sizes if name not in allowed]):
             return False
@@ -110,7 +110,7 @@ class MechanismGraph:
     def matrices(self, *, vary: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """A, B and the Jacobian K of the constraints at some points; None if they are defined at too few points.
 
-        Parameters are fixed, or `vary` from point to point.
+        Parameters are fixed, or vary from point to point if `vary` is true.
         """
         n = self.sizes["q"]
         every = self.sampled([*self._motion_rows, *self._constraint_rows], n + self.sizes["lam"], vary=vary)
@@ -238,8 +238,8 @@ class MechanismGraph:
 # with a regular S (Lagrange's equations of the first kind). Matrices are evaluated at a few points in general position;
 # properties shared by all of them are assumed to hold everywhere.
 
-_SAME = 1e-9  # relative difference of equal values due to round-off
-_EXACT = 1e-13  # tolerance for factors equal to 1 up to round-off
+_SAME = 1e-9  # relative difference up to which values count as equal
+_EXACT = 1e-13  # relative difference from 0 and from 1 or -1 up to which factors are rounded to these
 _FULL = 1e-10  # ratio of singular values below which a matrix is rank deficient
 _MISSING = 1e6  # cost of a zero entry, larger than any sum of logarithms of other entries
 
@@ -356,7 +356,7 @@ def _symmetric(a: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
 
 
 def _without_work(b: np.ndarray, free: list[np.ndarray], factors: np.ndarray, parts: np.ndarray) -> np.ndarray | None:
-    """Factors with an additional positive factor for each part, such that d B does no work on free motions."""
+    """Factors with an additional positive factor for each part, such that d B does no work on free motions; or None."""
     forces = factors[:, None] * b
     forces = forces / np.max(np.abs(forces), axis=(0, 1))  # the size of multipliers is irrelevant
     touched = np.array([np.any(b[:, parts == part] != 0.0, axis=(0, 1)) for part in range(parts.max() + 1)])

@@ -17,11 +17,14 @@ from daedal.symbolic.graph import Graph
 from daedal.symbolic.graph_functions import GraphFunction, inlined
 from daedal.symbolic.tracing.parameters import NAME
 
-_SAME = 1e-9  # relative size of values that vanish up to round-off
+_SAME = 1e-9  # relative size up to which values count as zero
 
 
 def without_stabilisers(motion: MechanismGraph) -> MechanismGraph | None:
-    """Remove the velocity constraints if they are derivatives of the position constraints, otherwise return None."""
+    """Remove velocity constraints that are derivatives of the position constraints from `motion`, which is returned.
+
+    Returns None if the velocity constraints are not of this kind.
+    """
     m, n = motion.sizes["mu"], motion.sizes["q"]
     if m == 0:
         return motion
@@ -458,7 +461,8 @@ class _Bounded(Graph):
 def _pairs(following: Mapping[int, int], constrained: set[int]) -> list[tuple[int, int]]:
     """Pairs (position, velocity) in the chains x_i' = x_j, x_j' = x_k, ...
 
-    A pair starts with the first unknown of a chain that occurs in the constraints, or with the first of all.
+    The first pair of a chain starts with its first unknown that occurs in the constraints; if none occurs, with its
+    first unknown.
     """
     starts = [i for i in following if i not in set(following.values())]
     pairs: list[tuple[int, int]] = []

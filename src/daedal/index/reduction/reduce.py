@@ -111,9 +111,8 @@ def regularise(problem: Any, epsilon: float, by: str = "pencil", sign: int = 1) 
 
     The first form is due to Cobb: it turns :math:`A y' + B y = f` into :math:`(A + \varepsilon B) y' + B y = f`, an
     ordinary differential equation if the pencil is regular, whose solution for constant coefficients tends to that of
-    the DAE of
-    any index, after a layer of width :math:`\varepsilon`. The second turns index 2 into index 1; the constraint is
-    violated by :math:`\varepsilon z`.
+    the DAE of any index, after a layer of width :math:`\varepsilon`. The second turns index 2 into index 1; the
+    constraint is violated by :math:`\varepsilon z`.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ from daedal.symbolic.tracing.parameters import NAME
 class EquationBuilder:
     """Builder of one problem F(t, y, y') = 0 whose unknowns are those of a prolongation, or derivatives of them.
 
-    `place` maps columns of u to positions in y, `slopes` columns that occur only in y' to those of their
-    antiderivatives. `count` is the number of parameters of the original problem; data follow them.
+    `place` maps columns of u to positions in y, `slopes` maps columns that occur only in y' to the
+    columns of their antiderivatives. `count` is the number of parameters of the original problem; data follow them.
     """
 
     def __init__(self, prolongation: Prolongation, place: dict[int, int], slopes: dict[int, int], count: int):
@@ -348,7 +348,7 @@ class ReducedProblem:
         return self._chosen
 
     def amplification(self, t: float, u: np.ndarray, scale: np.ndarray) -> float:
-        """The change of dependent derivatives with the integrated ones, in units of `scale`."""
+        """The largest change of a dependent derivative with an integrated one, in units of `scale`."""
         return amplification(self.blocks, self.matrices(t, u), self.chosen, scale)
 
     @cached_property

@@ -54,9 +54,9 @@ def _rows(block: Block, matrix: np.ndarray, scale: np.ndarray, choice: Choice) -
 
 
 def unit_vectors(matrix: np.ndarray) -> np.ndarray | None:
-    """Select derivatives: all except the dummy derivatives, which QR with column pivoting takes first.
+    """Unit vectors that select all derivatives except the dummy derivatives, the first pivots of QR.
 
-    Mattsson and Soederlind, section 3, with numerical pivots.
+    Mattsson and Soederlind, section 3, with numerical column pivoting. None if the equations are rank deficient.
     """
     count, n = matrix.shape
     triangle, order = qr(matrix, mode="r", pivoting=True)
@@ -65,7 +65,7 @@ def unit_vectors(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def tangents(matrix: np.ndarray) -> np.ndarray | None:
-    """Combinations of derivatives: coordinates in the tangent space of the equations, its orthonormal basis."""
+    """Rows S that form an orthonormal basis of the tangent space of the equations; None if they are rank deficient."""
     return kernel(matrix, len(matrix))
 
 
@@ -175,7 +175,8 @@ class PivotWatch:
 
 # --- values of a problem lifted to a point on all equations of a prolonged system -------------------------------------
 
-# relative residual of satisfied equations, in the search for derivatives at given values
+# in the search for derivatives at given values: maximum number of corrections, and residual, relative to its terms, up
+# to which an equation counts as satisfied
 _MOST_CORRECTIONS, _ROUNDOFF = 5, 1e-13
 
 

@@ -47,7 +47,7 @@ _call = caller(NATIVE)
 
 @entry(HOOK)
 def watch_hook(record, t, h, y):
-    """Stop if dependent derivatives change too much with the integrated ones."""
+    """Return HOOK_STOP if dependent derivatives change too much with the integrated ones, otherwise HOOK_DONE."""
     watch = record_at(record, WATCH)
     n = watch.n
     point, scale, given = floats(y, n), watch.scale, watch.block
@@ -104,7 +104,7 @@ EQUATIONS = Struct(
         ("n", INTEGER),
         ("m", INTEGER),  # number of equations
         ("code", ADDRESS),
-        ("block", f64["n"]),  # u, followed by the values below, at these addresses
+        ("block", f64["n"]),  # u, followed by the memory of `f`, `entries` and `rate`
         ("f", f64["m"]),
         ("entries", f64["count"]),  # entries of df/du
         ("rate", f64["m"]),  # partial derivative of f with respect to time

@@ -21,10 +21,10 @@ from daedal.initial.jet import checked_values, resolved_array
 from daedal.problems.compile import with_numbers
 from daedal.symbolic.machine import MachineFunction
 
-_POINTS = 3  # random starting points in the search for a consistent one, if the structure does not give the index
-_HIGHER_FIRST = 1e4  # change allowed to a derivative, relative to that of the next lower one
-_CONVERGED = 1e-6  # last correction of derivatives, relative to the largest one, at which an iteration has converged
-_CORRECTIONS = 2  # Newton corrections of x', starting from the result of the method
+_POINTS = 3  # maximum number of random starts in the search for a consistent point, if the structure is not sufficient
+_HIGHER_FIRST = 1e4  # weight of the change of a derivative, relative to the weight of the next lower one
+_CONVERGED = 1e-6  # last correction, relative to the largest derivative, up to which an iteration has converged
+_CORRECTIONS = 2  # number of Newton corrections of x', starting from the result of the method
 
 
 class Inflation(Prolongation):
@@ -60,7 +60,8 @@ class StrangenessFreeProblem(ReducedProblem):
     that the array does not determine, in the directions N, are kept constant. :math:`Z_1, N, w_0` are data, computed by
     singular value decompositions at a point and updated along the run (P. Kunkel and V. Mehrmann,
     Differential-Algebraic Equations, EMS 2006, hypothesis 4.2 and section 6.2; P. Kunkel, V. Mehrmann, W. Rath and J.
-    Weickert, GELDA, SIAM J. Sci. Comput. 18, 1997). It makes no assumption on the structure of the equations.
+    Weickert, GELDA, SIAM J. Sci. Comput. 18, 1997). This form makes no assumption on the structure of the
+    equations.
     """
 
     by = "the strangeness-free form"
@@ -174,7 +175,7 @@ class StrangenessFreeProblem(ReducedProblem):
         return found
 
     def _rows(self, matrix: np.ndarray) -> np.ndarray:
-        """Integrated combinations: Z1^T F_x' on x, N on w."""
+        """The rows of the integrated combinations: Z1^T F_x' on x, N on w."""
         rows = np.zeros((self.d + self._open, self.prolongation.n))
         rows[: self.d, : self.n] = self._selecting @ self._leading(matrix)
         rows[self.d :, self.n :] = self._held
@@ -263,7 +264,7 @@ def index_of(mu: int, a: int) -> int:
 def characteristic_values(equations: SystemEquations, signature: StructuralSignature) -> tuple[int, int]:
     """The number of differentiations that reveal all constraints, and the number of these constraints.
 
-    From the structure if possible, otherwise from ranks at some consistent point.
+    They follow from the structure if possible, otherwise from ranks at some consistent point.
     """
     if SystemJacobian(equations, signature).generic.verdict != "singular":
         return max(signature.index - 1, 0), equations.n - signature.degrees_of_freedom

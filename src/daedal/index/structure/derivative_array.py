@@ -229,8 +229,8 @@ def _level(equations: SystemEquations, rows: np.ndarray, times: int) -> _Level:
 
 TOLERANCE = 1e-9
 """Singular values below this fraction of the largest count as zero, after scaling rows and columns."""
-_DOMINANT = 0.3  # smallest entry of a singular vector, relative to the largest, whose equation or unknown is named
-_OPEN = 1e-6  # smallest component of an undetermined derivative in the kernel of the array
+_DOMINANT = 0.3  # entry of a singular vector, relative to the largest, above which its equation or unknown is named
+_OPEN = 1e-6  # component in the kernel of the array above which a derivative counts as undetermined
 
 
 class Weakest(NamedTuple):
@@ -349,7 +349,7 @@ def _ranks(
     left, kernel, upper, last = _kernels(scaled[:, above], (further, factors), f"the derivatives in {_array(k)}")
     numbers = np.array([i for i, _ in array.rows])
     weakest = [Weakest(dominant(last[0], numbers), dominant(last[1], above % array.n))]
-    # combinations of equations that contain only x, relative to their terms
+    # combinations of equations that contain only x, each divided by the sizes of its terms
     terms = further[:, None] * scaled[:, base]
     left = left / _nonzero(np.abs(left) @ np.linalg.norm(terms, axis=1))[:, None]
     combining, s, tt = np.linalg.svd(left @ terms)

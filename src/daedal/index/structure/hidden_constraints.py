@@ -42,9 +42,9 @@ class ExplicitRates:
     """Expressions for derivatives that follow without differentiating the equations."""
 
     equations: SystemEquations
-    # From the node of a derivative to the node of its expression
+    # maps the node of a derivative to the node of its expression
     solved: dict[int, int] = field(default_factory=dict)
-    # Equations, or combinations of them, without the highest derivatives
+    # equations, or combinations of them, without the highest derivatives
     constraints: list[Combined] = field(default_factory=list)
 
     @classmethod
@@ -100,7 +100,10 @@ class ExplicitRates:
                     progress = True
 
     def solve_for(self, derivative: int, node: int, t: float, jet: np.ndarray) -> bool:
-        """Solve an equation, given as a node, for a derivative; False if it is nonlinear in it, or singular."""
+        """Solve node = 0 for a derivative and store its expression in `solved`; return whether this was possible.
+
+        It is impossible if the equation is nonlinear in the derivative, or if the coefficient vanishes at the point.
+        """
         graph, equations = self.equations.graph, self.equations
         (row,) = equations.jacobian([node], [derivative])
         coefficient = row.get(0, graph.zero)
@@ -147,7 +150,7 @@ LONGEST = 240
 _TAKES_PART = 1e-6  # equations with a smaller fraction of the largest coefficient are omitted from a combination
 _INDEPENDENT = 1e-7  # a gradient of norm 1 with a smaller component orthogonal to the others depends on them
 _MOST_NAMED = 8
-_SIMPLE = 12  # largest denominator of a factor that is treated as exact
+_SIMPLE = 12  # maximum denominator of a factor that is treated as exact
 _ZERO = 1e-9
 
 _Rows = tuple[tuple[int, int, float], ...]
@@ -250,7 +253,7 @@ class _ConstraintSearch:
         return tuple((i, r, factor) for (i, r), factor in own.items())
 
     def _take(self, node: int, rows: _Rows) -> bool:
-        """Add a constraint if it contains no derivatives and is independent of the others."""
+        """Add a constraint if it contains no derivatives and is independent of the others; return whether added."""
         if not set(self._arguments([node])) <= set(self.base):
             return False
         (row,) = self.equations.jacobian([node], self.base)
@@ -277,7 +280,7 @@ class _ConstraintSearch:
         return True
 
     def _take_numbers(self):
-        """Combinations with coefficients at the point, each with as few equations as elimination permits."""
+        """Add combinations with coefficients at the point, each with as few equations as elimination permits."""
         rows = self.ranks.constraints.shape[1]
         matrix = self.array.jacobian(self.t, self.jet).toarray()[:rows]
         scales = np.abs(matrix).max(axis=1)
@@ -339,7 +342,7 @@ class _ConstraintSearch:
 
 
 def _echelon(matrix: np.ndarray) -> np.ndarray:
-    """Combinations of rows with unit entries at pivots, chosen from the right: few equations, differentiated ones."""
+    """The reduced row echelon form with pivots chosen from the right, so that each row has few entries."""
     matrix = matrix.copy()
     done: list[int] = []
     for column in range(matrix.shape[1] - 1, -1, -1):
@@ -364,7 +367,7 @@ def _echelon(matrix: np.ndarray) -> np.ndarray:
 # its dimension.
 
 _DEPENDENT = 1e-7  # smallest singular value below which rows of norm 1 are dependent
-_MOST_SETS = 3000  # limit in the search for sets that cannot be chosen together
+_MOST_SETS = 3000  # maximum number of sets examined in the search for those that cannot be chosen together
 _MOST_SHOWN = 12
 _MOST_EXCLUDED = 4
 
@@ -376,7 +379,7 @@ class FreeUnknowns:
     names: tuple[str, ...]  # the unknowns
     count: int  # number that may be chosen; 0 for unknowns that the equations determine
     example: tuple[str, ...]  # a set that may be chosen, preferably of differential variables
-    excluded: tuple[tuple[str, ...], ...] = ()  # sets that cannot be chosen together, the smallest ones
+    excluded: tuple[tuple[str, ...], ...] = ()  # the smallest sets that cannot be chosen together
     complete: bool = True  # whether `excluded` is complete
 
     def __str__(self) -> str:

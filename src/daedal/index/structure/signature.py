@@ -209,10 +209,10 @@ class StructuralSignature:
 
 
 def true_orders(equations: SystemEquations) -> tuple[Orders, list[tuple[int, int, int]]]:
-    """The highest derivative of each unknown on which each equation depends, and (i, j, order) of the others.
+    """The highest derivative of each unknown on which each equation depends, and (i, j, order) of those that cancel.
 
     A derivative that occurs but cancels, such as x' in (x' + y') - x', would make the orders too high: the graph
-    detects most of them, random points the rest.
+    detects most of these derivatives, random points the rest.
     """
     partials, sigma = equations.partials, list[dict[int, int]]()
     zeros = vanishing(equations, [node for row in partials for node in row.values()])
@@ -370,7 +370,7 @@ def _blocks(rest: list[int], rows: list[list[int]], matching: np.ndarray, partne
 
 
 def _needed_first(priority: list[int], needs: set[tuple[int, int]]) -> list[int]:
-    """A topological order, b before a for each (a, b), with ties broken by lowest priority."""
+    """A topological order in which b precedes a for each (a, b) in `needs`; ties are broken by the lowest priority."""
     needed_by: list[list[int]] = [[] for _ in priority]
     missing = [0] * len(priority)
     for a, b in needs:

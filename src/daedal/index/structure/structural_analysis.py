@@ -51,7 +51,7 @@ _COMMON = 1000
 
 @dataclass(frozen=True)
 class Combination:
-    """One step of the method."""
+    """The replacement of an equation by a combination of equations: one step of the method."""
 
     replaced: int  # the equation replaced by the combination
     members: list[tuple[int, int]]  # (i, k) for the k-th derivative of equation i in it
@@ -105,7 +105,7 @@ def _combination(
 def _cancelling(equations: SystemEquations, parts: Sequence[int], factors: Sequence[int]) -> list[int]:
     """The unknowns and derivatives that cancel between parts of a combination with constant factors.
 
-    They are removed from the parts, since sums such as 0.1 + 0.2 - 0.3 would leave round-off.
+    The caller removes them from the parts, since sums such as 0.1 + 0.2 - 0.3 would leave round-off.
     """
     graph = equations.graph
     read = (graph.data[k] for k in graph.needed(parts) if graph.operations[k] == "argument")
@@ -377,7 +377,7 @@ def _combined(step: Combination) -> str:
 
 
 def _refuse_dependent(equations: SystemEquations, steps: Sequence[Combination], last: Combination) -> None:
-    """The last combination contains no unknown: the equations in it are redundant or contradictory."""
+    """Raise an error: the last combination contains no unknown, so its equations are redundant or contradictory."""
     involved = {last.replaced}
     for step in reversed(steps):  # trace combinations back to the original equations
         if step.replaced in involved:

@@ -245,7 +245,7 @@ def equations_of(problem: Any) -> SystemEquations | None:
 
 
 def required_equations(problem: Any, refusal: str) -> SystemEquations:
-    """The equations of a problem; if a function cannot be traced, an error starting with `refusal` and the reason."""
+    """The equations of a problem; raises an error that begins with `refusal` if a function cannot be traced."""
     try:
         return kept_equations(problem)
     except Untraceable as reason:

@@ -31,9 +31,9 @@ from daedal.symbolic.graph import evaluate
 SINGULAR, REGULAR = 1e-12, 1e-8
 """Limits for the smallest singular value of a block, relative to the largest: below the first the block is singular,
 above the second it is nonsingular; in between, round-off cannot be distinguished from a small number with certainty."""
-# numbers of unknowns of a block up to which all singular values are computed always, and on demand
+# numbers of unknowns of a block up to which all its singular values are always computed, and computed on demand
 _DENSE, _LARGEST_DENSE = 200, 1200
-_DOUBTFUL = 1e-4  # below this, an estimate, which may be too low, is replaced by the computed singular value
+_DOUBTFUL = 1e-4  # estimated singular value below which it is computed, since the estimate may be too low
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class SystemJacobian:
 
     @cached_property
     def generic(self) -> Regularity:
-        """Whether the matrix is nonsingular at some random points, with the best of them.
+        """The regularity at the best of some random points.
 
-        If it is singular at all of them, it is identically singular, and the signature method fails.
+        If the matrix is singular at all of them, it is identically singular, and the signature method fails.
         """
         best = Regularity(0.0, "unclear", 0, [], [], (np.nan, np.nan), [])
         for matrix in self.samples:
@@ -225,8 +225,8 @@ def _large(vector: np.ndarray, members: Sequence[int]) -> list[int]:
 #
 # the index is the first i for which G_i is nonsingular (R. März, Numerical methods for differential algebraic
 # equations, Acta Numerica 1, 1992). The derivative of a varying projector adds to B a matrix in the range of G_1, which
-# does not affect the nonsingularity of G_2. It is computed only if the kernel of A is constant: the unknowns whose
-# derivatives occur have independent columns in A.
+# does not affect the nonsingularity of G_2. The index is computed only if the kernel of A is constant: the unknowns
+# whose derivatives occur have independent columns in A.
 
 LARGEST = 400
 """Number of unknowns above which dense matrices are not formed."""

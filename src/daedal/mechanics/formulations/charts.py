@@ -25,7 +25,7 @@ CHART = Struct(
     [
         ("system", at(CONSTRAINED)),
         ("n", INTEGER),
-        ("n_low", INTEGER),  # coordinates on the levels below the highest
+        ("n_low", INTEGER),  # number of coordinates on each level below the highest
         ("n_top", INTEGER),
         ("low_rows", f64["n_low", "system.nx"]),
         ("top_rows", f64["n_top", "system.nx"]),
@@ -55,13 +55,13 @@ def _complete(chart, c, level):
 
 @part
 def _rows(chart, c, level):
-    """R~ of a level."""
+    """The rows R~ of a level."""
     return chart.top_rows if level == c.m - 1 else chart.low_rows
 
 
 @part
 def _same_branch(chart, top, sign):
-    """Whether det [R~; K] has the same sign as when the chart was chosen; a change indicates a fold.
+    """Whether det [R~; K] has the same sign as in the first call for the chart, which stores it; a change is a fold.
 
     A chart given by the user is never replaced; its folds are the user's responsibility.
     """
@@ -78,7 +78,7 @@ def _same_branch(chart, top, sign):
 
 @part
 def recover(chart, c, t, y):
-    """Recover z from the chart coordinates y, into ``c.state``: Newton's method level by level (linear above 1)."""
+    """Recover z from the chart coordinates y, into ``c.state``, by Newton's method level by level; returns a status."""
     nx, m, state, work, begin = c.nx, c.m, c.state, chart.work, 0
     copy(state, chart.z)
     first = (m - 1) * chart.n_low + chart.n_top
@@ -132,7 +132,7 @@ def _set_point(chart, t, z, y):
 
 @part
 def _rate(chart, c, t, y, rate):
-    """u~_j' = R~ z_{j+1}, u~_m' = R~ a."""
+    """Write u~_j' = R~ z_{j+1} and u~_m' = R~ a to `rate`; returns a status."""
     status = recover(chart, c, t, y) or accelerate_only(c, t)
     if status == 0 and c.n_r > 0:
         status = evaluate(c, t, RATE)
@@ -236,7 +236,7 @@ def pivot_hook(record, t, h, y):
 
 @entry(void(i64, i64, f64[:], f64[:, :], f64[:, :], i64[:], f64[:]))
 def recover_points(chart_at, system, times, y, states, statuses, memory):
-    """(z, r) at the rows of `y`; a point far from the previous one is approached in small steps.
+    """Recover (z, r) at the rows of `y`; if Newton's method fails, by small steps from the previous point.
 
     `memory` is workspace for two vectors of coordinates and one of z.
     """

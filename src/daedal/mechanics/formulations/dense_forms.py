@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 # --- D, along which multipliers correct the solution, and the sizes of these multipliers ------------------------------
 
 _LOOSE = 10.0  # factor by which the sizes of multipliers that only correct drift are enlarged
-_SINGULAR = 1e-13  # relative size of singular values of the scaled mass matrix that count as zero
-_NAMED = 0.2  # smallest relative component of a massless motion for which a message names the coordinate
-_NEARLY_DEPENDENT = 1e-10  # singular value of G D, with rows and columns of norm 1, that counts as zero
+_SINGULAR = 1e-13  # relative size below which a singular value of the scaled mass matrix counts as zero
+_NAMED = 0.2  # relative component of a massless motion above which a message names the coordinate
+_NEARLY_DEPENDENT = 1e-10  # singular value of G D, with rows and columns of norm 1, below which it counts as zero
 
 
 def kind_of(projection: Any) -> int:
@@ -48,7 +48,7 @@ def kind_of(projection: Any) -> int:
 
 
 def given_direction(projection: Any, assembly, start: ConsistentStart) -> np.ndarray:
-    """D of kind GIVEN at the start, where G D must be regular: unit vectors, a matrix, or a function value."""
+    """D of kind GIVEN, from unit vectors, a matrix or a function; raises if G D is singular at the start."""
     nx, n_c = assembly.nx, assembly.n_c
     if isinstance(projection, str):
         return _unit_vectors(assembly, start)
@@ -186,12 +186,12 @@ class DenseReduction(Reformulation):
 
     @property
     def pack(self):
-        """Function that computes unknowns from consistent values; None for primitives psi of multipliers."""
+        """Function that computes unknowns from consistent values; None if psi with psi' = lam is unknown."""
         return None if self.shape.lowered else self.unknowns
 
     @property
     def multiplier_sizes(self):  # type: ignore[override]
-        """Function that computes sizes and units of the multipliers of a start; None without such multipliers."""
+        """Function that computes sizes and units of multipliers at a start; None if multipliers are not unknowns."""
         if self.n == self.n_state or self.shape.lowered:
             return None
         return lambda start: multiplier_sizes(self.assembly, start, self.shape)
@@ -236,7 +236,7 @@ class DenseReduction(Reformulation):
 
     @cached_property
     def rate(self) -> NativeFunction | None:
-        """y', if no multipliers are among the unknowns."""
+        """Function that computes y'; None unless the form is an ordinary differential equation."""
         from daedal.mechanics.formulations.residuals import form_rate
 
         if self.n > self.n_state or (self.shape.top == DYNAMICS and self.shape.variant == PLAIN):
@@ -301,7 +301,7 @@ class DenseReduction(Reformulation):
             record.array("pivot")[:] = self._pivot
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
-        """Unknowns and derivatives at a start: multipliers mu are zero, lam is that of the augmented system."""
+        """Unknowns and derivatives at a start: mu is zero, and lam is computed from the augmented system."""
         shape, n_z, n_state = self.shape, start.z.size, self.n_state
         y, yp = np.zeros(self.n), np.zeros(self.n)
         y[:n_z], y[n_z:n_state] = start.z, start.r

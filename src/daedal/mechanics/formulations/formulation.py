@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # system.
 DYNAMICS, ACCELERATION = 0, 1
 
-# Exceptions of individual formulations to the common form.
+# Variants: the common form, and exceptions to it in individual formulations.
 PLAIN, MINIMAL_EXTENSION, FUEHRER_LEIMKUHLER, KNORRENSCHILD, HANKE, PENALTY = 0, 1, 2, 3, 4, 5
 
 # Kinds of D, along which lower multipliers correct the solution: K^T, M^{-1} B, or a given matrix.
@@ -139,8 +139,9 @@ def lowered(multipliers: str) -> bool:
 def index_options(shape: Shape, assembly, n: int) -> dict[str, Any]:
     """DASSL options for the index of the unknowns.
 
-    The error estimate of class i is multiplied by h^(i-1) (Wijckmans section 6.3). Multipliers of index 2 need only be
-    as accurate as h times their error (BCP section 5.4), and carry the round-off of the constraints divided by h.
+    The error estimates of unknowns of class i are multiplied by h^(i-1) (Wijckmans section 6.3). Multipliers of index 2
+    carry the round-off of the constraints divided by h, so their Newton corrections are multiplied by h (BCP section
+    5.4).
     """
     m, nx, n_state = assembly.m, assembly.nx, assembly.n_state
     if shape.classes is not None:

@@ -33,7 +33,7 @@ TURNED_ASIDE = HOOK_STOP + 7  # the codes from HOOK_STOP + 4 to + 6 belong to in
 
 VANISHING = 1e-7  # fraction of its usual norm below which a row counts as zero
 KEPT = 0.7  # fraction of a row above which no second orthogonalisation is needed (Kahan, Parlett)
-LEAST_COSINE = 0.2  # exceeded in steps in which the constraints rotate by less than about a radian
+LEAST_COSINE = 0.2  # det(Q_n Q_{n-1}^T) below which the constraints have rotated by more than about a radian
 LITTLE, LITTLE_IN_ALL = 0.5, 1.5  # squared distances of bases, for one row and for all, that guarantee a cosine > 0.2
 NEAR = 0.05  # fraction of the largest independence of the rows below which branches may meet
 SHARP = 30.0  # multiple of the usual rate of the velocities above which their changes are accumulated
@@ -44,9 +44,9 @@ MONITOR = Struct(
     "MONITOR",
     [
         ("system", at(CONSTRAINED)),
-        ("inner", ADDRESS),  # another hook, which is called first
+        ("inner", ADDRESS),  # address of another hook, which is called first
         ("inner_record", ADDRESS),
-        ("inspector", ADDRESS),  # checks changes of the constraints, or 0
+        ("inspector", ADDRESS),  # address of the check of changes of the constraints, or 0
         ("inspection", ADDRESS),
         ("amplification", INTEGER),  # whether a_B is monitored
         ("started", INTEGER),
@@ -87,12 +87,12 @@ def watching(number: NumberOperations) -> Watching:
 
     @inlined
     def divisor(x):
-        """The number itself, or 1 if it is 0."""
+        """x, or 1 if x is 0."""
         return where_less(spread(0.0), x, x, spread(1.0))
 
     @part
     def scale_rows(watch, gradients, taken):
-        """Normalise the rows of K; returns the smallest norm as a fraction of the usual one of its row."""
+        """Normalise the rows of K; returns the smallest ratio of a norm to the usual norm of its row."""
         n_c, nx = watch.rows.shape[0], watch.rows.shape[1]
         norms, vanishing, one = watch.norms, spread(1.0), spread(1.0)
         for i in range(n_c):
@@ -267,7 +267,7 @@ def _watch(watch, system, t):
 
 @part
 def has_corner(watch, independence, change, h):
-    """Whether the motion has passed a corner, on a path on which the velocities would otherwise be continuous."""
+    """Accumulate fast changes of the velocities near a singular configuration; return whether they form a corner."""
     watch.largest_independence = max(watch.largest_independence, independence)
     if independence > NEAR * watch.largest_independence:
         watch.usual_rate = max(watch.usual_rate, change / h)
@@ -332,7 +332,7 @@ def determinant_sign(lu):
 
 @part
 def _watch_amplification(watch, system, basis):
-    """Lower bound of a_B^2: two power iterations with H_B, applied to pseudo-random vectors along the last kernel."""
+    """Update a lower bound of a_B, from two pseudo-random vectors along the last kernel, and count steps above 1."""
     nx = system.nx
     if factor_augmented(system) != 0:
         return

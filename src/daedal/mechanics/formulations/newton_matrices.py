@@ -160,7 +160,7 @@ def _differences(counters, form, system, t, y, yp, h, weights):
 
 @part
 def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
-    """Column j of the difference quotients of the dynamics and, `with_rows`, of the top rows."""
+    """Compute column j of the difference quotients of the dynamics and, if `with_rows`, of the top rows."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     base, value = form.scratch[0], form.scratch[1]
     dynamic_rows(form, system, y, yp, value)
@@ -174,7 +174,7 @@ def _quotients(form, system, y, yp, delta, j, force, rows, with_rows):
 
 @part
 def _map_positions(form, system):
-    """P = (I - D (G D)^{-1} G) / cj, with the factors of G D."""
+    """Compute P = (I - D (G D)^{-1} G) / cj and the factors of G D; returns a status."""
     nx, n_g, cj, positions = system.nx, system.n_g, form.cj, form.map
     for i in range(nx):
         for j in range(nx):
@@ -212,7 +212,7 @@ def _differentiate_levels(form, system):
 
 @part
 def _assemble(form, system):
-    """The matrix of dv and dlam, column by column."""
+    """Fill the matrix of the condensed system for dv and dlam, column by column."""
     nx, n_c, n_top = system.nx, system.n_c, form.n_top
     dynamic, by_columns, positions = form.top == DYNAMICS, form.condensed.data, form.map
     mass, columns, direction = system.mass, system.columns, form.direction
@@ -232,7 +232,7 @@ def _assemble(form, system):
 
 @part
 def _keep_geometry(form, system):
-    """Save G and D of the factored matrix: later residuals overwrite those of the system."""
+    """Save the G and D that belong to the factored matrix, since later residuals overwrite the current ones."""
     copy_matrix(form.kept_jacobian, system.jacobian)
     copy_matrix(form.kept_direction, form.direction)
 
@@ -251,7 +251,7 @@ def condensed_solve(equations, linear, t, y, yp, r, cj, cj_matrix, weights, b):
 
 @part
 def _back_substitute(form, system, b):
-    """dv and dlam from the condensed system, then dq = P dv + p and dmu."""
+    """Solve the condensed system for dv and dlam, then compute dq = P dv + p and dmu, all in place of `b`."""
     nx, n_g, n_top, at = system.nx, system.n_g, form.n_top, multipliers_at(system)
     positions, rows_q, force_q = form.map, form.rows_q, form.force_q
     rhs, shift = form.scratch[0, : nx + n_top], form.scratch[1]
@@ -283,7 +283,7 @@ def _back_substitute(form, system, b):
 
 @part
 def _shift_positions(form, system, b, shift):
-    """p = P a + D (G D)^{-1} d."""
+    """Write p = P a + D (G D)^{-1} d to `shift`."""
     nx, n_g, positions = system.nx, system.n_g, form.map
     for i in range(nx):
         shift[i] = add_product(0.0, positions[i], b[:nx])
@@ -335,7 +335,7 @@ def _linearise(form, system, t, y, yp):
 
 @part
 def _coordinate(form, system, found, matrix, j, cj):
-    """The columns of q_j and v_j, and that of v_j' if it is a separate unknown."""
+    """Fill the columns of q_j and v_j, and the column of v_j' if v_j' is a separate unknown."""
     nx = system.nx
     matrix[j, j] = cj
     matrix[nx + j, j] = -1.0
@@ -383,7 +383,7 @@ def _column(form, system, found, j, fq, fv, fa, target):
 
 @part
 def _replaced_rows(form, system, found, j, fq, fv, fa, target):
-    """The minimal extension replaces q_i' = v_i by g = 0 and has separate rows for the acceleration level."""
+    """Rows of the minimal extension: g = 0 replaces q_i' = v_i, and the acceleration level has separate rows."""
     nx, n_c = system.nx, system.n_c
     pivot, extra = form.pivot[0], form.n - n_c
     for i in range(nx):
@@ -395,7 +395,7 @@ def _replaced_rows(form, system, found, j, fq, fv, fa, target):
 
 @part
 def _further(form, system, found, matrix, cj):
-    """The columns of r and w."""
+    """Fill the columns of r and w."""
     nx, n_r = system.nx, system.n_r
     w_at = multipliers_at(system) + form.n_top + form.low * system.n_g
     for j in range(n_r):
@@ -426,7 +426,7 @@ def _add(system, column, factor, w_at, target):
 
 @part
 def _multipliers(form, system, found, matrix, cj):
-    """The columns of lam and mu, or of the unknowns whose derivatives they are."""
+    """Fill the columns of lam and mu, or of the unknowns whose derivatives are lam and mu."""
     nx, n_c, n_g = system.nx, system.n_c, system.n_g
     at, factor = multipliers_at(system), cj if form.lowered else 1.0
     w_at, first = at + form.n_top + form.low * n_g, 2 * nx + system.n_r + system.n_w

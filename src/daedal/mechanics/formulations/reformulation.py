@@ -81,12 +81,12 @@ class Reformulation:
 
     @cached_property
     def rate(self) -> NativeFunction | None:
-        """y' of an ordinary differential equation."""
+        """Function that computes y'; None unless the formulation is an ordinary differential equation."""
         return None
 
     @cached_property
     def semi_explicit(self) -> Any:
-        """y' = f(t, y, z), 0 = g(t, y, z), for half-explicit methods."""
+        """The problem y' = f(t, y, z), 0 = g(t, y, z) for half-explicit methods; None if there is no such form."""
         return None
 
     @cached_property
@@ -101,7 +101,7 @@ class Reformulation:
 
     @property
     def pack(self) -> Callable[[ConsistentStart], tuple[np.ndarray, np.ndarray]] | None:
-        """Unknowns for consistent values."""
+        """Function that computes unknowns from consistent values, or None."""
         return self.unknowns
 
     @property
@@ -140,7 +140,7 @@ class Reformulation:
         return record
 
     def begin(self, start: ConsistentStart, usual_norms: Any = 0.0) -> None:
-        """Restart in the existing records. `usual_norms` are the norms of the rows of K seen by the monitor."""
+        """Restart in the existing records; `usual_norms` are norms of the rows of K recorded by the monitor."""
         self.start = start
         self.choose(start)
         if "record" in self.__dict__:
@@ -163,8 +163,7 @@ class Reformulation:
         self.assembly.bridge.raise_pending()
 
     def restart(self, start: ConsistentStart) -> Reformulation:
-        """A new instance of the formulation. This one is not reused, since its charts are needed to recover its
-        results."""
+        """A new instance of the formulation. The charts of this instance are still needed to recover its results."""
         return self.formulation.reduce(self.assembly, start)
 
     def native(self, kernel, linear=None) -> NativeFunction:
@@ -172,7 +171,7 @@ class Reformulation:
         return self.hooked(NativeFunction(kernel, self.record, self.assembly.bridge, self.n, linear))
 
     def hooked(self, function):
-        """Make a native function call the hook of the form, even if it is attached later."""
+        """Make a native function call the hook of the form, even a hook attached later; returns the function."""
         function.hook, function.keep = self.hook, self.assembly
         self._functions.append(function)
         return function
@@ -199,7 +198,7 @@ class Reformulation:
 
     @property
     def excluded(self) -> np.ndarray | None:
-        """The unknowns that the error test excludes."""
+        """Mask of the unknowns that the error test excludes; None if it includes all."""
         return np.arange(self.n) >= self.n_state if self.n > self.n_state else None
 
 
@@ -208,9 +207,9 @@ def attach_monitor(
 ) -> None:
     """After every step, monitor the rank, singular configurations and, on demand, the amplification through B.
 
-    With `changes`, changes of the constraints are compared with their difference derivatives.
+    With `changes`, changes of the constraints are compared with predictions from their derivatives.
 
-    Monitoring begins at the start of the reduction; a second call changes what is monitored.
+    Monitoring begins at the start of the reduction; a second call restarts it and may change `amplification`.
     """
     if reduction.monitor is None:
         reduction.monitor = _monitor(reduction, changes)
@@ -287,7 +286,7 @@ class SparseReduction(Reformulation):
         )
 
     def choose(self, start: ConsistentStart) -> None:
-        """The sign of damping."""
+        """Choose the sign of damping for the direction of time."""
         self._equations.levels = self.shape.directed(start.direction)
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
@@ -314,7 +313,7 @@ class SparseReduction(Reformulation):
 
 
 def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
-    """For every position and velocity 1 + the number of its dependent coordinate, or 0."""
+    """For every position and velocity, 1 + its index among the dependent ones, or 0 if it is independent."""
     from scipy.linalg import qr
 
     nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
@@ -330,7 +329,7 @@ def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
 
 
 def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
-    """Hook for checking the dependent coordinates, or for the projection after every step."""
+    """Hook for checking the dependent coordinates or projecting after every step; None if neither is needed."""
     if assembly.n_c == 0:
         return None
     if shape.variant == MINIMAL_EXTENSION:

@@ -16,7 +16,7 @@ and differ in the choices of ``formulation.py``. With alpha_m = 1 the combinatio
 augmented system, and there are no top multipliers. Equations of Ascher and Petzold: index reduction (3.3) and (3.11) by
 the alpha_l, stabilised index 2 (2.18), (4.15), projected invariants (3.25), (3.27).
 
-The last functions modify rows for individual formulations.
+The functions at the end of the module modify rows for individual formulations.
 """
 
 from daedal.kernels.callbacks import CALLBACK, NATIVE, UNEVALUABLE, is_given, owner
@@ -62,9 +62,9 @@ FORM = Struct(
         ("n", INTEGER),
         ("top", INTEGER),
         ("variant", INTEGER),
-        ("n_top", INTEGER),  # top multipliers, those of the last rows of K
-        ("low", INTEGER),  # levels with separate multipliers
-        ("lowered", INTEGER),  # multipliers are derivatives of unknowns
+        ("n_top", INTEGER),  # number of top multipliers, which belong to the last rows of K
+        ("low", INTEGER),  # number of levels with separate multipliers
+        ("lowered", INTEGER),  # whether multipliers are derivatives of unknowns
         ("projection", INTEGER),
         ("needed", INTEGER),  # quantities to evaluate
         ("epsilon", FLOAT),
@@ -169,7 +169,7 @@ def load_unknowns(form, system, y, yp):
 
 @part
 def evaluate_needed(form, system, t):
-    """Evaluate all quantities of the system that the residual needs."""
+    """Evaluate all quantities of the system that the residual needs; returns a status."""
     if form.top == ACCELERATION:
         status = accelerate_with_levels(form, system, t)
         if status == 0 and system.n_r > 0:
@@ -180,7 +180,7 @@ def evaluate_needed(form, system, t):
 
 @part
 def accelerate_with_levels(form, system, t):
-    """The accelerations, and the imposed levels of the constraints."""
+    """Compute the accelerations and, if any are imposed, the levels of the constraints; returns a status."""
     status = accelerate(system, t, damping_of(form))
     if status == 0 and (form.n_top > 0 or form.low > 0):
         status = evaluate(system, t, LEVELS)
@@ -189,7 +189,7 @@ def accelerate_with_levels(form, system, t):
 
 @part
 def set_direction(form, system, t):
-    """Set D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q)."""
+    """Set D of the projection: K^T, M^{-1} B, a given matrix, or a function of (t, q); returns a status."""
     nx, n_c = system.nx, system.n_c
     direction = form.direction
     if form.variant == FUEHRER_LEIMKUHLER:
@@ -209,7 +209,7 @@ def set_direction(form, system, t):
 
 @part
 def _inverse_mass_times_columns(form, system, target):
-    """target := M^{-1} B."""
+    """Write M^{-1} B to `target`; returns a status."""
     columns, solution = system.columns, form.scratch[0, : system.nx]
     if _factor_mass(form, system) != 0:
         return UNEVALUABLE
@@ -228,7 +228,7 @@ def _factor_mass(form, system):
 
 @part
 def _accelerate_penalty(form, system):
-    """M a = f - G^T g / eps."""
+    """Solve M a = f - G^T g / eps for the accelerations; returns a status."""
     acceleration, force, penalty = system.acceleration, system.force, form.scratch[0]
     penalty[:] = 0.0
     add_penalty_forces(form, system, penalty)
@@ -241,7 +241,7 @@ def _accelerate_penalty(form, system):
 
 @part
 def _kinematics(form, system, y, yp, residual):
-    """z_j' = z_{j+1} + D mu_j, and r' = f_d."""
+    """Write the residuals of z_j' = z_{j+1} + D mu_j and of r' = f_d."""
     nx, n_g, m, direction = system.nx, system.n_g, system.m, form.direction
     low_at = multipliers_at(system) + form.n_top
     mu = yp if form.lowered else y
@@ -261,7 +261,7 @@ def _kinematics(form, system, y, yp, residual):
 
 @part
 def dynamic_rows(form, system, y, yp, target):
-    """M z_m' - f + B lam, or z_m' - a - D mu_m, from the latest evaluation."""
+    """Write M z_m' - f + B lam, or z_m' - a - D mu_m, to `target`, with the latest evaluation."""
     nx, n_c = system.nx, system.n_c
     top = (yp if form.lowered else y)[multipliers_at(system) :]
     if form.top == DYNAMICS:
@@ -297,7 +297,7 @@ def combination(form, system, k):
 
 @part
 def _constraint_rows(form, system, residual):
-    """The equations of the top multipliers, g^(0), ... of the lower ones, and d = 0."""
+    """Write the residuals of the combination of levels, of the lower levels g^(0), ..., and of d = 0."""
     n_c, n_g = system.n_c, system.n_g
     at, skipped = multipliers_at(system), n_c - form.n_top
     for k in range(form.n_top):
@@ -326,7 +326,7 @@ def _variant_rows(form, system, t, y, yp, residual):
 
 @inlined
 def slope_of_velocity(form, system, y, yp, j):
-    """Component j of z_m'; dependent ones are separate unknowns in the minimal extension."""
+    """Component j of z_m'; dependent components are separate unknowns in the minimal extension."""
     if form.variant == MINIMAL_EXTENSION:
         place = form.pivot[1, j]
         if place > 0:

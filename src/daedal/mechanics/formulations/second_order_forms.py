@@ -1,7 +1,7 @@
 r"""Builder of formulations for methods that solve second-order equations directly.
 
-The original constraints (index 3), one of their derivatives, Baumgarte's combination, and the second-order forms of GGL
-and of the minimal extension (Wunderlich (7.19), (7.31)).
+The constraints are imposed in their original form (index 3), by one of their derivatives, by Baumgarte's combination,
+or in the second-order forms of GGL and of the minimal extension (Wunderlich (7.19), (7.31)).
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def second_order_jacobian(t, block):
 
 @part
 def _coordinate(form, system, found, matrix, j, c1, c2):
-    """The column of q_j; velocity and acceleration of a dependent coordinate have separate columns."""
+    """Fill the column of q_j; velocity and acceleration of a dependent coordinate have separate columns."""
     place = form.pivot[j] if form.variant == EXTENDED else 0
     if place == 0:
         _add(form, system, found, j, 1.0, c1, c2, matrix[j])
@@ -219,7 +219,7 @@ def _coordinate(form, system, found, matrix, j, c1, c2):
 
 @part
 def _stabilising(form, system, found, matrix, c1):
-    """The columns of eta, on which u = q' + G^T eta and a = q'' + (G^T eta)' depend; G' is (G v + g_t)_q."""
+    """Fill the columns of eta, on which u = q' + G^T eta and a = q'' + (G^T eta)' depend; G' is (G v + g_t)_q."""
     at, jacobian = extra_at(system), system.jacobian
     for k in range(system.n_g):
         for j in range(system.nx):
@@ -263,7 +263,7 @@ def _add(form, system, found, j, fq, fv, fa, target):
 
 @part
 def _others(system, found, matrix, c1):
-    """The columns of r, lam and w."""
+    """Fill the columns of r, lam and w."""
     nx, n_r, n_c = system.nx, system.n_r, system.n_c
     columns, rows = system.columns, system.rows
     for j in range(n_r):
@@ -281,7 +281,7 @@ def _others(system, found, matrix, c1):
 
 @part
 def _copy(system, column, target):
-    """The derivatives of dynamics, r' - f_d and d with respect to an unknown other than a coordinate."""
+    """Copy the derivatives of dynamics, r' - f_d and d with respect to an unknown other than a coordinate."""
     n, first = system.nx + system.n_r, system.nx + system.n_r + system.n_c
     for i in range(n):
         target[i] = column[i]

@@ -38,7 +38,7 @@ class StateSpace(Formulation):
         (LU with pivoting), rows with :math:`\tilde R B = 0` at the start of each chart, or a given matrix, which is
         never changed.
     restart : float
-        A new chart is chosen when the condition number has grown by this factor, which limits accuracy; 3 to 5 works
+        A new chart is chosen when the condition number, which limits accuracy, has grown by this factor; 3 to 5 works
         well.
 
     Examples
@@ -167,13 +167,13 @@ class ChartReduction(Reformulation):
 
     @cached_property
     def rate(self) -> NativeFunction:
-        """y' of (t, y)."""
+        """Function that computes y' at (t, y)."""
         from daedal.mechanics.formulations.charts import chart_rate
 
         return self.native(chart_rate)
 
     def choose(self, start: ConsistentStart) -> None:
-        """A chart centred at the start."""
+        """Choose a chart centred at the start."""
         self._rows = self._coordinates.rows(self.assembly, start)
 
     def write(self, record) -> None:
@@ -185,7 +185,7 @@ class ChartReduction(Reformulation):
         self._keep(record, self.unknowns(self.start)[0])
 
     def _keep(self, record, y: np.ndarray) -> None:
-        """Start Newton's method at the start."""
+        """Use the start as the first point of Newton's method."""
         record.array("z")[:], record.array("y")[:] = self.start.z, y
         record["t"] = self.start.t
 
@@ -428,7 +428,7 @@ def _affine_map(problem: HessenbergDAE, c: _ChartCoefficients, rows: np.ndarray)
 
 
 class LinearReduction(Reformulation):
-    """w' = K(t) w + k(t), (2.20), with K and k from the coefficients."""
+    """The formulation w' = K(t) w + k(t) of (2.20), with K and k computed from the coefficients of the problem."""
 
     def __init__(self, formulation: EssentialODE, shape: Shape, assembly, start: ConsistentStart):
         if assembly.nx == assembly.n_c:
@@ -463,7 +463,7 @@ class LinearReduction(Reformulation):
 
     @cached_property
     def rate(self) -> NativeFunction:
-        """w' of (t, w)."""
+        """Function that computes w' at (t, w)."""
         from daedal.mechanics.formulations.charts import linear_rate
 
         return self.native(linear_rate)

@@ -209,8 +209,8 @@ class SparseWorkspace:
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(G v)_q v + 2 G_t v + g_tt = d^2/ds^2 g(t + s, q + s v) at s = 0.
 
-        If g_t is known, it is the first derivative of G v + g_t along this line, to fourth order; otherwise the second
-        derivative of g, to sixth order.
+        If g_t is known, the first derivative of G v + g_t along this line is computed, to fourth order; otherwise the
+        second derivative of g, to sixth order.
         """
         if self.n_c == 0:
             return np.zeros(0)

@@ -10,7 +10,7 @@ from daedal.kernels.functions import real_array
 _ROUNDOFF = float(np.finfo(float).eps)
 _REFINEMENTS = 12
 _NEGLIGIBLE = 1e-10
-_CONTRACTION = 0.2  # old factors are discarded if refinement reduces the error by less than this factor
+_CONTRACTION = 0.2  # ratio of successive errors of refinement above which old factors are discarded
 _SMALLEST_PIVOT = 1e-13  # 1/|A^{-1}| of the equilibrated matrix below which it counts as singular
 
 
@@ -84,7 +84,7 @@ class Structure:
 
 
 def checked(matrix, name: str, shape: tuple[int, int]):
-    """A real matrix of the right shape, sparse or dense."""
+    """Check that a matrix, sparse or dense, is real and of the right shape; returns it with float entries."""
     if matrix is None:
         raise InvalidProblemError(f"{name} returned None; it must return a {shape} matrix")
     real_array(matrix.data if hasattr(matrix, "tocsr") else matrix, name, f"a real {shape} matrix")
@@ -154,7 +154,7 @@ class SparseFactors:
         return self._columns * self._lu.solve(self._rows * b)
 
     def _inverse_iteration(self, lu) -> tuple[np.ndarray, float]:
-        """The vector that A shrinks most, and the factor by which it shrinks."""
+        """A vector nearly in the kernel of A, and an estimate of |A^{-1}| for the equilibrated A."""
         x, size = np.cos(0.4 + 1.9 * np.arange(self._rows.size)), 1.0
         for _ in range(3):
             x = lu.solve(x / np.max(np.abs(x)))

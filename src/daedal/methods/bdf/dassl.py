@@ -248,7 +248,7 @@ class _DASSLRun(Run):
             self._load_past(task, self._start, task.sign * task.fixed_step)
 
     def reconsider(self, task: Task) -> int:
-        """Restart problems of index 2 with a suitable error test and start; continue others."""
+        """If the index is 2, restart with a suitable error test and starting history; otherwise return the failure."""
         found = self.local_index(task)
         if found is None or found.index != 2:
             return int(self.own["reason"])
@@ -314,11 +314,11 @@ class _DASSLRun(Run):
 # other variables are differences of slopes, which are harmless in the polynomial through these values.
 
 
-_TIGHT = 1e9  # size of y in units of the tolerance from which order 2 needs steps too short for rounding errors
+_TIGHT = 1e9  # size of y, in units of the tolerance, from which the history has order 3: steps of order 2 are too short
 _TRIALS = 12
 _ITERATIONS = 8
 _CONVERGED = 1e-3
-_ROUNDING = 0.1  # stagnating corrections below this size are rounding errors
+_ROUNDING = 0.1  # stagnating corrections below this size, in units of the tolerance, are rounding errors
 _AIM = 0.5  # bound on the estimated error at the start, in units of the tolerance
 _LONGEST = 0.02  # longest step of the history, as a fraction of the interval
 
@@ -362,7 +362,7 @@ def past(workspace: Workspace, task: Task, max_order: int) -> tuple[float, np.nd
 
 
 def _euler_steps(workspace: Workspace, t, y0, yp0, h, inverse, order) -> tuple[list[np.ndarray], float] | None:
-    """y at t0, t0 + h, ..., t0 + (k + 1) h and the error of a step of order k, by the last difference."""
+    """y at t0, t0 + h, ..., t0 + (k + 1) h and the error of a step of order k, estimated by the last difference."""
     values, step, cj = [y0], h * yp0, 1.0 / h
     prepared = False
     for i in range(order + 1):

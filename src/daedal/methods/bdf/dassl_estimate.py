@@ -18,7 +18,7 @@ PLAIN, WATCHED, COUPLED, FILTERED = 0, 1, 2, 3
 """Modes of the error test. In order: E = y - y(0); E, unless the filtered estimate, computed with every new matrix, is
 larger; the larger one by component; the filtered estimate alone (index 2)."""
 MATRIX_NEEDED = -1
-_OFTEN = 4  # n: each of the first n new matrices is checked, then every n-th
+_OFTEN = 4  # the first 4 new matrices are checked, then every fourth
 _MATTERS = 0.1  # filtered estimates below this fraction of the tolerance are not compared
 _LARGER = 2.0  # factor by which the filtered estimate must be larger to show that E misses errors
 

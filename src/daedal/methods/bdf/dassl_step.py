@@ -47,7 +47,7 @@ _ERROR_THEN_NEWTON_FAILED, _UNEVALUABLE = int(Ending.ERROR_THEN_NEWTON_FAILED), 
 _CALLBACK_RAISED, _KRYLOV_FAILED = int(Ending.CALLBACK_RAISED), int(Ending.KRYLOV_FAILED)
 _TROUBLED = int(Ending.TROUBLED)
 
-MOST_LOOKS = 2  # consultations of the owner in a step: at the first failure, and before the run fails
+MOST_LOOKS = 2  # how often a step may consult the owner of the run: when failures accumulate, and before the run fails
 _USUAL_FAILURES = 5
 _ROUNDING = 0.1  # size of corrections, in units of the tolerance, that may be round-off
 
@@ -84,7 +84,7 @@ DASSL = Struct(
         ("reason", INTEGER),  # pending reason for failure, or 0
         ("resumed", INTEGER),  # whether the owner of the run was consulted during this step
         ("looks", INTEGER),  # how many more times the owner of the run may be consulted
-        ("tight", INTEGER),  # rtol is so small that round-off may exceed the tolerance
+        ("tight", INTEGER),  # whether rtol is so small that round-off may exceed the tolerance
         ("cj_matrix", FLOAT),
         ("error_constant", FLOAT),
         ("size", FLOAT),  # norm of the estimate before multiplication by the error constant of the order
@@ -242,7 +242,7 @@ def _step(system, linear, run, method):
 
 @inlined
 def _in_trouble(run, method, error_failures, newton_failures):
-    """Whether the failures, at their first occurrence, have a cause other than the step size."""
+    """Whether so many attempts failed that the cause may not be the step size; False after the first consultation."""
     if method.looks < MOST_LOOKS:
         return False
     failures = run.error_test_failures + run.newton_failures

@@ -51,7 +51,7 @@ class ModifiedBDF(Method):
     linear_solver, preconditioner
         As for :class:`DASSL`.
     error_test : {"auto", "all"}
-        Whether multipliers are included in the thesis' error test ("auto": yes, as printed).
+        "all" includes multipliers in the error test of the controller "thesis", as does "auto", since the thesis does.
     grid : array, optional
         All step end times, starting with t0: no step size or error control. For studies.
     orders : int or sequence of int, optional
@@ -175,7 +175,7 @@ class _ModifiedBDFRun(Run):
         self._past, self._grid = None, None
         if method.grid is not None:
             if fixed is not None:
-                raise InvalidProblemError("give either grid or fixed_step")
+                raise InvalidProblemError("pass either grid or fixed_step, not both")
             self._grid = self._checked_grid(task)
             self._orders = method.grid_orders(self._grid.size - 1)
             task = replace(task, fixed_step=abs(self._grid[1] - self._grid[0]))
@@ -192,7 +192,7 @@ class _ModifiedBDFRun(Run):
         """Begin a task. Variable steps need no history."""
         if task.fixed_step is None:
             if self.method.family == "ordinary":
-                raise InvalidProblemError("the family 'ordinary' has no step control: give grid or fixed_step")
+                raise InvalidProblemError("the family 'ordinary' has no step size control: pass grid or fixed_step")
             self._past, self._grid = None, None
         super().open(task)
 
@@ -221,7 +221,7 @@ class _ModifiedBDFRun(Run):
             self._load_past(*self._past)
 
     def _sharpest_tolerance(self, task: Task) -> float:
-        """The smallest tolerance; variables of order 1 that are near zero may be velocities."""
+        """The smallest tolerance; only atol counts for variables of order 1, which may be velocities near zero."""
         form, order = self._form, np.asarray(self._form.problem.order)
         rtol, atol = (np.broadcast_to(given, form.n) for given in (task.rtol, task.atol))
         first = order[form.source % order.size] == 1
@@ -255,7 +255,7 @@ class _ModifiedBDFRun(Run):
         return times[1:], values[1:], np.gradient(values, times, axis=0)[1:]
 
     def orders_of(self, degrees: np.ndarray) -> np.ndarray:
-        """Degree k + 1 for a step of order k; k + 3 with the thesis' controller."""
+        """The order k of each step, whose polynomial has degree k + 1, or k + 3 with the controller of the thesis."""
         return np.where(degrees > 3, degrees - 3, degrees - 1) if self._thesis else degrees - 1
 
     def _checked_grid(self, task: Task) -> np.ndarray:

@@ -37,7 +37,7 @@ def remember(method, run, t, y):
 
 @part
 def extrapolation_error(method, run, t):
-    """Wunderlich (4.22) to (4.24), in units of the tolerance."""
+    """The distance of y from the extrapolated cubic, Wunderlich (4.22) to (4.24), in units of the tolerance."""
     times, values = method.past_t, method.past_y
     y, vector = run.y, run.scratch
     for j in range(run.n):
@@ -73,12 +73,12 @@ def step_after_success(h, k, error, successes):
 
 
 NO_ESTIMATE = -1.0
-_ULPS = 100.0  # accuracy of the solution for x
+_ULPS = 100.0  # error of x after Newton's method, in units of its round-off
 _TARGET = 0.5  # fraction of the admissible error used as target for step size and order
 _LEAST = 0.05  # error assumed if round-off explains the whole estimate
 _LONGEST_START = 60
 _THESIS_START = 4  # steps without error test
-_SMALL_DIFFERENCE = 0.01  # in units of the tolerance; below this, differences need not decrease
+_SMALL_DIFFERENCE = 0.01  # size of differences, in units of the tolerance, below which they need not decrease
 
 
 @part

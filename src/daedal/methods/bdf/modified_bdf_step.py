@@ -34,7 +34,8 @@ from daedal.methods.run_record import RUN, STEP, differences
 from daedal.methods.step_size import step_to_try
 
 _CALLBACK_RAISED = int(Ending.CALLBACK_RAISED)
-_REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6  # bounds for c_2, as in DASSL
+# a new matrix is formed if c_2, relative to that of the current matrix, leaves these bounds
+_REFRESH_BELOW, _REFRESH_ABOVE = 0.6, 1.0 / 0.6
 _MAX_FAILURES = 15
 # failures of a step before the history is discarded, unless errors decrease by this factor
 _PATIENCE, _FALLING = 3, 0.5
@@ -42,7 +43,7 @@ _MOST_ITERATIONS, _STAGNATION = 50, 1e-7  # limits with prescribed steps
 _MOST_FOLLOWING, _FAR_WORSE = 8, 10.0
 _ROUNDOFF_LEVEL = 100.0 * np.finfo(np.float64).eps
 _TRACE = 1e-6  # fraction of the weight of other variables given to multipliers with prescribed steps
-_SHARPER = 1000.0  # Newton tolerance relative to the error test: high differences amplify the remaining error
+_SHARPER = 1000.0  # factor of the Newton weights relative to the error test: high differences amplify errors
 
 MODIFIED_BDF = Struct(
     "MODIFIED_BDF",
@@ -168,7 +169,7 @@ def _step(system, linear, method, form, run):
             run.h = 0.25 * h
             method.constant = 0
         if stuck and not forgotten and method.taken > 0 and not method.thesis and not run.fixed:
-            # a jump or noise in the history may be the cause: restart without it
+            # a jump or round-off in the history may be the cause: restart without history
             _forget_the_past(method, form, run)
             run.h = 0.1 * longest
             forgotten = True
@@ -202,9 +203,9 @@ def _forget_the_past(method, form, run):
 
 @part
 def _newton_weights(method, form, run):
-    """Corrections of x are measured by their effect on x and on x', which changes c_1 times as much.
+    """Set the Newton weights: corrections e of x are measured by their effect on x and on x', e and c_1 e.
 
-    Those of multipliers and of passive variables are checked after x has converged.
+    Corrections of multipliers and of passive variables are checked after x has converged.
     """
     n, source, inverse = form.n, form.source, run.inverse_weights
     weights, matrix_weights, scale_weights = method.weights, method.matrix_weights, method.scale_weights

@@ -36,10 +36,10 @@ class Tableau:
     error estimate `e3`, the error is :math:`e^2 / \\sqrt{e^2 + 0.01 e_3^2}` (HNW II.10). `a` and `c` may include
     additional stages for dense output. `stability` is the size of h lambda at which the method becomes unstable on the
     negative real axis, rounded down; `stiffness_check` the size from which steps on a mechanism are checked for
-    stiffness. On the imaginary axis DOPRI5 is unstable from 1.0 on, by 0.0003 a step at 1.2, and takes steps of 1.3 to
-    1.8 if
-    vibrations limit them, and below 1.2 on the car axis, whose vibration it must resolve. DOP853 is stable up to 5.96,
-    but damps little below that; the errors of small vibrations limit its steps to 3 at 1e-7. All values are measured.
+    stiffness. On the imaginary axis DOPRI5 is unstable above |h lambda| = 1.0, with a growth of 0.0003 per step at 1.2.
+    If vibrations limit its steps, |h lambda| is 1.3 to 1.8; on the car axis, whose vibration it must resolve, it is
+    below 1.2. DOP853 is stable up to 5.96 but hardly damps; at a tolerance of 1e-7 the errors of small vibrations limit
+    |h lambda| to 3. All values are measured.
     """
 
     a: Any
@@ -270,7 +270,7 @@ class ExplicitRungeKutta(Method):
     def require_error_estimate(self, fixed_step: float | None) -> None:
         """Raise for a run with error control if there are no embedded weights."""
         if fixed_step is None and not self.controlled:
-            raise InvalidProblemError(f"{type(self).__name__} has no error estimate: give fixed_step, or use DOPRI5")
+            raise InvalidProblemError(f"{type(self).__name__} has no error estimate: pass fixed_step, or use DOPRI5")
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Store the tableau in a record, and allocate the stages."""

@@ -35,7 +35,7 @@ from daedal.methods.one_step import (
 from daedal.methods.run_record import RUN, differences
 
 SHARE = 0.01  # weight of the second error estimate (HNW II.10)
-HARMLESS = 0.1  # a projection smaller than this, in units of the tolerance, keeps the last slope usable
+HARMLESS = 0.1  # size of a projection, in units of the tolerance, below which the last slope is reused
 
 TABLEAU = Struct(
     "TABLEAU",
@@ -69,7 +69,7 @@ class StepAccess(NamedTuple):
     slopes: Any
     """The slopes of the stages."""
     stage: Any
-    """Destination of y of a stage."""
+    """The vector that receives y of a stage."""
     evaluate: Any
     """``evaluate(run, t, i)``: the slope of stage i at the stored y; nonzero to abort."""
     size_of_error: Any
@@ -85,7 +85,7 @@ class ExplicitSteps(NamedTuple):
 
 
 def explicit_steps(number: NumberOperations, access: StepAccess) -> ExplicitSteps:
-    """The components of a step: its stages, those for dense output, and the error norm."""
+    """Define the functions of a step: its stages, the stages for dense output, and the error norms."""
     spread, get, put, root, where_less = number.spread, number.get, number.put, number.root, number.where_less
     combine, weighted_sum, *_ = sums_of(number)
     tableau_of, slopes_of, stage_of, evaluate, size_of_error = access

@@ -20,21 +20,21 @@ from daedal.methods.run_record import differences
 
 TABLE = (
     ("n", INTEGER),
-    ("row", ADDRESS),  # computes the row `current`: y - y_0 at its end, in `total`
-    ("measure", ADDRESS),  # the error of the step with the current columns
+    ("row", ADDRESS),  # function that computes the row `current` and stores y - y_0 at its end in `total`
+    ("measure", ADDRESS),  # function that computes the error of the step with the current columns
     ("numbers", i64[MOST_COLUMNS]),  # number of steps in every row
     ("power", INTEGER),  # p: the expansion is in powers of h^p
     ("table", f64[MOST_COLUMNS, "n"]),  # T_jk - y_0, last row first
     ("total", f64["n"]),  # y - y_0 at the end of a row
     ("current", INTEGER),  # the row to compute
-    ("least", INTEGER),  # number of columns
+    ("least", INTEGER),  # smallest and largest number of columns
     ("most", INTEGER),
     ("target", INTEGER),  # target number of columns
     ("reached", INTEGER),  # number of columns of the last attempt
     ("overhead", FLOAT),  # work of a basic step, of a row, and of a step of a row
     ("row_cost", FLOAT),
     ("step_cost", FLOAT),
-    ("iterations", INTEGER),  # Newton iterations in this basic step, and steps with them
+    ("iterations", INTEGER),  # Newton iterations in this basic step, and number of Euler steps that used them
     ("iterated", INTEGER),
     ("work", f64[MOST_COLUMNS + 1]),  # work per unit step
     ("size", f64[MOST_COLUMNS + 1]),  # step size for each column
@@ -44,11 +44,11 @@ TABLE = (
 )
 """Record fields needed by the extrapolation table and the choice of the order."""
 
-_SMALLEST, _LARGEST = 0.1, 4.0  # bounds of the step size factors, raised to the power 1/k and unchanged
-_FEWER, _MORE = 0.7, 0.9  # ratios of work at which the order changes
+_SMALLEST, _LARGEST = 0.1, 4.0  # step size factors lie between s/4 and 4/s, s = 0.1^(1/k); here 0.1 and 4
+_FEWER, _MORE = 0.7, 0.9  # ratios of the work with one column less or more at which the order changes
 _SAFETY, _SHARE = 0.93, 0.6
 _CAREFUL, _FORGETTING = 0.8, 1.3
-_FAILED = 0.5  # step reduction after a failed evaluation
+_FAILED = 0.5  # factor by which a step is shortened if the equations cannot be evaluated
 _GAIN = 1.5  # step ratio for which one more column is tried
 _HIGHEST = 8  # power of h in the error of the polynomial
 

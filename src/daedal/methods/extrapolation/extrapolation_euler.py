@@ -68,7 +68,7 @@ EXTRAPOLATION = Struct(
         ("start", f64[DIFFERENCES, "n"]),  # derivatives at both ends of the step and in the middle
         ("end", f64[DIFFERENCES, "n"]),
         ("inner", f64[MIDDLE, "n"]),
-        ("left", INTEGER),  # number in use, including the value
+        ("left", INTEGER),  # number of conditions in use at each of these points, including the value
         ("right", INTEGER),
         ("middle", INTEGER),
         ("scale", FLOAT),  # scale of the derivatives at the start
@@ -77,7 +77,7 @@ EXTRAPOLATION = Struct(
     ],
 )
 
-_MOST_ITERATIONS, _POLISHING = 12, 50  # maximum number of Newton iterations; the same with constant steps
+_MOST_ITERATIONS, _POLISHING = 12, 50  # maximum number of Newton iterations: with variable steps, with constant steps
 _TOLERANCE = 1e-4  # Newton tolerance, in units of the error tolerance; extrapolation amplifies the remaining error
 _ROUNDING, _PLATEAU = 1e-2, 100.0  # stagnating corrections below this count as round-off
 _UNKNOWN = 10.0  # rate / (1 - rate) before a rate is known

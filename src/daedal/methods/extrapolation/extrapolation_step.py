@@ -25,7 +25,7 @@ from daedal.methods.run_record import RUN, STEP, differences
 
 # --- dense output -----------------------------------------------------------------------------------------------------
 
-_SHARE = 0.25  # weight of the error of the polynomial of one degree less
+_SHARE = 0.25  # weight of the difference from the polynomial of one degree less, as the error estimate
 _NOISE, _INNER_NOISE = 2.0, 16.0  # factor by which round-off may exceed its estimate, for values and derivatives
 _POINTS = 32  # sample points for the maximum of a node polynomial
 _NODES = 8

@@ -77,7 +77,7 @@ class MEXX(Method):
         """Storage for the extrapolation table."""
         if equations.mechanism.linear:
             raise InvalidProblemError(
-                "MEXX requires a mechanical system; solve a HessenbergDAE by dassl, or by dopri5 in a form that "
+                "MEXX requires a mechanical system; for a HessenbergDAE use method='dassl', or 'dopri5' in a form that "
                 "is an ordinary differential equation"
             )
         return _MEXXRun(self, equations)

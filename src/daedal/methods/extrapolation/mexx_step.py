@@ -54,7 +54,7 @@ MEXX = Struct(
 _NODES = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 0.0, 0.0])
 _COUNT = _NODES.size
 _room = local_words(_COUNT)
-_SHARE = 0.25  # weight of the error of the polynomial of one degree less
+_SHARE = 0.25  # weight of the difference from the polynomial of one degree less, as the error estimate
 
 
 @entry(STEP)

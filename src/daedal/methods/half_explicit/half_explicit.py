@@ -118,7 +118,7 @@ class HalfExplicit(Method):
     def require_error_estimate(self, fixed_step: float | None) -> None:
         """Raise if the tableau has no error estimate."""
         if fixed_step is None and self.tableau.embedded_order is None:
-            raise InvalidProblemError(f"{self.tableau.name} has no error estimate: give fixed_step")
+            raise InvalidProblemError(f"{self.tableau.name} has no error estimate: pass fixed_step")
 
     def prepare(self, equations: Equations) -> OneStepRun:
         """Store the tableau in a record, and allocate the stages."""
@@ -298,7 +298,7 @@ def _inner(tableau: HalfExplicitTableau, floats: dict[str, np.ndarray], theta: f
 
 
 def _options(method: HalfExplicit) -> dict[str, Any]:
-    """Fields of the RUN record."""
+    """Fields of the RUN record that follow from the options of the method."""
     from daedal.methods.one_step import CLASSIC, MEMORY
 
     return {

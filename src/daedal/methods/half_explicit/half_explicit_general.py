@@ -40,7 +40,7 @@ _MOVE, _LEAST_MOVE, _LARGEST_MOVE = 1e-6, 1e-8, 1e-2
 _MOST_TRIALS, _FURTHER = 8, 1e6
 _NEGLIGIBLE = 1e-3  # stalled changes below this fraction of the tolerance count as round-off
 _ROUNDOFF_LEVEL = 1e-13
-_STANDSTILL = 1e-10  # change of the leading unknowns, relative to z, below which they count as settled
+_STANDSTILL = 1e-10  # change of the leading unknowns, relative to z, below which they count as converged
 _FLOW_INCREMENT = 0.1  # increment of differences along the flow, as a fraction of the step
 _FIRST, _SECOND = 0.4, 0.75  # points where the slope of a step is checked
 # maximum of theta^2 (1 - theta)^3, the form of the error, divided by its slope at the second point
@@ -283,7 +283,7 @@ def _solve_stage(system, method, run, t, h, i, stage, z, slope):
 
 @part
 def _hidden(system, method, t, h, y, z, slope, enough):
-    """z at a point from g_y f + g_t = 0 (3.6), by differences along the flow; rows with z are used directly."""
+    """Compute z at a point from g_y f + g_t = 0 (3.6), by differences along the flow; rows with z use g = 0 itself."""
     n_y, n_z = method.n_y, method.n_z
     residual, own, bar = method.residual, method.shifted, method.bar
     contains = method.contains_z
@@ -414,7 +414,7 @@ def _inside(method, run, end, h, theta, j):
 
 @part
 def _bulge(start, first, end):
-    """b in the parabola start + theta (end - start) + theta (1 - theta) b through the first interior point."""
+    """The b for which start + theta (end - start) + theta (1 - theta) b passes through the first interior point."""
     return (first - start - _FIRST * (end - start)) / (_FIRST * (1.0 - _FIRST))
 
 

@@ -67,7 +67,7 @@ def slope_at(system, c, t, y, target):
 
 @part
 def stage_slope(system, c, t, stage, t_bar, bar, step, known, straight, slope):
-    """V' and r' of a stage in `slope`, whose positions already contain V.
+    """Compute V' and r' of a stage in `slope`, whose position entries already hold V.
 
     `known`: the constraint gradients at the stage are available; `straight`: straight-line code may be used.
     """

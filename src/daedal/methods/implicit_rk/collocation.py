@@ -25,7 +25,7 @@ LARGEST = 300
 """Maximum number of unknowns for which collocation is used."""
 _KEPT_RATIO = 1.2  # the step size, and with it the factors, is kept up to this ratio
 _MOST_FAILURES = 15
-_UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate is known: forces a second correction
+_UNKNOWN = 1000.0  # rate / (1 - rate) of Newton's method before a rate is known: large, to force a second correction
 _PROJECTIONS = ("auto", "always", "never")
 
 

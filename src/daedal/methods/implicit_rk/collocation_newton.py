@@ -23,9 +23,9 @@ from daedal.methods.implicit_rk.stages import STAGE_FIELDS
 from daedal.methods.one_step import ATTEMPT
 from daedal.methods.run_record import RUN
 
-_MAX_ITERATIONS, _POLISHING = 10, 50  # the second value applies if round-off must be reached
+_MAX_ITERATIONS, _POLISHING = 10, 50  # maximum number of iterations: to the tolerance; to round-off
 _TOLERANCE = 0.03  # tolerance of Newton's method, in units of the error tolerance
-_ROUNDING = 1e-3  # corrections that may be round-off, if round-off must be reached
+_ROUNDING = 1e-3  # size of corrections, in units of the tolerance, that may be round-off if the iteration must reach it
 _NOISE = 100.0 * np.finfo(np.float64).eps
 _INCREMENT = 2.0**-26
 _WEIGHT_SHARE = 2.0**-13

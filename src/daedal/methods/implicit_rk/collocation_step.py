@@ -38,7 +38,7 @@ from daedal.methods.run_record import RUN
 _GOOD_RATE = 0.02  # rate below which the next step reuses the Jacobians
 _NOISE = 2000.0 * np.finfo(np.float64).eps
 _TARGET = 0.6
-_THESIS_START, _THESIS_ORDER = 3, 2  # steps without error test, and the k of its exponent 1/(k + 1)
+_THESIS_START, _THESIS_ORDER = 3, 2  # number of steps without error test; k of the exponent 1/(k + 1) in the step size
 
 _call = caller(ATTEMPT)
 
@@ -185,9 +185,9 @@ def _node(method, c, h, j):
 def _along_stiff_forces(method, form, t, g, e):
     """The component S^2 e along stiff forces of the differentiation error e of velocities.
 
-    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 there. The other components are corrected: by the projection along
-    constraint forces, and elsewhere, where S is about (h omega)^2, by the equations of motion. Constraints are the rows
-    without accelerations.
+    S = (g^2 M + g C + K)^{-1} (g C + K) is 1 along stiff forces. Other components of the error are corrected: along
+    constraint forces by the projection, elsewhere, where S is about (h omega)^2, by the equations of motion.
+    Constraints are the rows without accelerations.
     """
     n = form.n
     j0, j1, j2 = jacobian(method, 0), jacobian(method, 1), jacobian(method, 2)

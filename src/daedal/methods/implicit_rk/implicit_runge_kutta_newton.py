@@ -114,11 +114,11 @@ IRK = Struct(
 )
 
 _TOLERANCE = 1e-3  # Newton tolerance, in units of the error tolerance
-_MOST, _POLISHING = 15, 60  # iterations; the latter for constant steps, which iterate to round-off
+_MOST, _POLISHING = 15, 60  # maximum number of iterations: to the tolerance; to round-off (constant steps)
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # stagnating corrections, in units of the tolerance, that may be round-off
-_ROUNDING_FIXED = 1e-5  # the same with constant steps, before derivatives at the stages are used
-_PLATEAU = 300.0  # size of such corrections in units of the round-off of y
+_ROUNDING_FIXED = 1e-5  # replaces _ROUNDING with constant steps, unless derivatives at the stages are used
+_PLATEAU = 300.0  # largest size of these stagnating corrections, in units of the round-off of y
 # remaining corrections of variables of index 2 and 3, and the last correction including them
 _FOLLOWING, _SMALL = 3e-3, 1e-2
 
@@ -183,7 +183,7 @@ def _solve_block(run, method, address, t1, h, start):
 
 @entry(ATTEMPT)
 def irk_predict(address, t, h):
-    """The guess for the slopes of the block."""
+    """Set the slopes of the block to their guess."""
     run = record_at(address, RUN)
     method = record_at(run.method, IRK)
     n, begin, guess = run.n, method.block_first[method.block], method.guess

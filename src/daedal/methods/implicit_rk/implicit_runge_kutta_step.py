@@ -39,11 +39,11 @@ _TROUBLED = int(Ending.TROUBLED)
 _GOOD_RATE = 0.05  # rate below which the next step reuses F_y and F_y'
 _SLOW_RATE = 0.6  # rate above which steps do not grow
 _TROUBLE = 5  # steps without growth after a failure of Newton's method
-_NO_GROWTH = 0.5  # error for which the step size remains the same
+_NO_GROWTH = 0.5  # estimated error, in units of the tolerance, for which the step size remains the same
 _ROUNDOFF = 50.0 * np.finfo(np.float64).eps
 _FAR = 2.0  # steps longer than the last one by this factor are not predicted by its polynomial
 
-_MOST_PROJECTIONS = 20  # maximal number of iterations
+_MOST_PROJECTIONS = 20  # maximum number of Newton iterations in a projection
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 1e-2
 

@@ -267,7 +267,7 @@ class CollocationStages(Stages):
 
     @cached_property
     def newton(self) -> Transformation:
-        """The transformation of W."""
+        """The transformation of W to block triangular form, for Newton's method."""
         return transformation(self.w)
 
     @cached_property
@@ -307,7 +307,7 @@ class CollocationStages(Stages):
         shape = Polynomial.fromroots(nodes[: m - 1]) if self.known else Polynomial.fromroots(nodes[1 : m - 1])
         factor = 1.0 if self.known else nodes[-1]
         single, double = shape.integ()(1.0), shape.integ(2)(1.0)
-        if abs(single) < 1e-10:  # Lobatto's inner nodes are symmetric: the distance of the end point is included
+        if abs(single) < 1e-10:  # zero for the symmetric inner nodes of Lobatto: include the factor of the end point
             single, double = float(Polynomial.fromroots(nodes[: m - 1]).integ()(nodes[1])), 0.0
         weights = factor * single * divided
         ratio = abs(double / single) if double else 0.5

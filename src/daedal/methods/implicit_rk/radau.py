@@ -31,7 +31,7 @@ class Radau(Method):
 
     The collocation polynomial u of degree s satisfies the equations at the s nodes of a step, the last of which is the
     end of the step: :math:`F(t_i, u(t_i), u'(t_i)) = 0`. The stages are computed by a simplified Newton method with one
-    real system of n unknowns and (s - 1)/2 of 2n.
+    real system of n unknowns and (s - 1)/2 complex ones.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class Radau(Method):
         "auto" tests all components of first-order problems.
     variable_index : sequence of int, optional
         Index class 1, 2 or 3 of each variable. Errors and corrections of class i are multiplied by
-        :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which the others change by their size. By default they
-        are computed at the start from dF/dy and dF/dy', for up to 200 unknowns.
+        :math:`(h/\tau)^{i-1}`, where :math:`\tau` is the time in which variables of class 1 change by their own size.
+        By default, classes are computed at the start from dF/dy and dF/dy', for up to 200 unknowns.
     corrector : {"auto", "simultaneous", "staggered"}
         In runs with sensitivities: "auto" solves for all unknowns of the stages together; "staggered" solves first for
         those of the solution, then for the sensitivities, with the same matrices.

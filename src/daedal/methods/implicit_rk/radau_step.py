@@ -63,8 +63,8 @@ RADAU = Struct(
 _SAFETY, _SMALLEST, _LARGEST = 0.9, 0.2, 3.0
 _FIRST = 0.1  # factor by which a rejected first step is shortened
 _ROUNDOFF = 4.0 * np.finfo(np.float64).eps  # round-off of a stage
-_SHORT = 10.0  # if steps are shorter than the time scale of the others by this factor, index 2 is tested partially
-_INHERITED = 2  # failures after which a remaining error is not due to the step size
+_SHORT = 10.0  # steps shorter than 1/10 of the time scale of the others reduce the test of index-2 variables
+_INHERITED = 2  # number of failures after which the remaining error is attributed to the start of the step
 _AGAIN = 0.3  # factor by which a repeatedly rejected step is shortened
 _KEPT = 1.2  # the step size, and with it the factors, is kept up to this ratio
 _GOOD_RATE = 1e-3  # rate below which the next step reuses F_y and F_y'
@@ -81,11 +81,11 @@ _TIGHTEST = 1e-7  # for variables of index 3, which inherit constraint residuals
 _SMALL = 1e-2
 _FEWEST, _MORE = 10, 2.5  # largest number of iterations with 3 stages, and its increase for each additional stage
 _FURTHER = 2  # additional iterations with the tighter tolerance
-_POLISHING = 100  # iterations of constant steps, which end at round-off
-_POLISHED = 1e-2  # size of their corrections, in tolerances, that may be round-off
+_POLISHING = 100  # maximum number of iterations with constant steps, which iterate to round-off
+_POLISHED = 1e-2  # size of corrections of constant steps, in units of the tolerance, that may be round-off
 _NOISE = 30.0 * np.finfo(np.float64).eps
 _ROUNDING = 0.1  # size of corrections, in units of the tolerance, that count as round-off if they stagnate
-_PLATEAU = 300.0  # size of such corrections in units of the round-off of y
+_PLATEAU = 300.0  # largest size of these stagnating corrections, in units of the round-off of y
 
 _call = caller(ATTEMPT)
 

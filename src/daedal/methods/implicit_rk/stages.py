@@ -33,7 +33,7 @@ from daedal.methods.partial_derivatives import separate
 from daedal.methods.run_record import RUN
 
 SHARPEST = 2e10  # size of y, in units of the tolerance, above which errors may be round-off
-_NEW_MATRICES = 60  # iterations, each with a new matrix
+_NEW_MATRICES = 60  # maximum number of iterations with a new matrix in each
 _LEFT = 1e-6  # size of corrections, in units of the tolerance, that may be round-off
 _ROUNDINGS = 50.0 * np.finfo(np.float64).eps  # round-off of a residual, including the transformation of the stages
 
@@ -93,9 +93,9 @@ STAGE_FIELDS = (
     ("power", f64["n"]),  # index class of each variable minus one
     ("some_powers", INTEGER),  # whether some variables must converge as well
     ("discounts", INTEGER),  # whether the effect of the round-off of F is subtracted from corrections
-    ("sharp", INTEGER),  # whether the tolerance is so tight that this applies to all variables
+    ("sharp", INTEGER),  # whether, for a tight tolerance, `discounts` applies to all variables
     ("searches", INTEGER),  # whether the run must determine the powers at the start
-    ("unknown", FLOAT),  # rate / (1 - rate) for these variables, before a rate has been observed
+    ("unknown", FLOAT),  # rate / (1 - rate) for variables with a power, before a rate has been observed
 )
 
 STAGES = Struct("STAGES", STAGE_FIELDS)

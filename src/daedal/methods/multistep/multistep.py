@@ -34,7 +34,7 @@ from daedal.methods.run import Run
 from daedal.methods.task import Equations, Outcome, Task
 from daedal.methods.workspace import Workspace
 
-_ROUNDED = 1e-3  # relative error of coefficients with few digits
+_ROUNDED = 1e-3  # largest relative defect of consistency, for coefficients with few digits
 _SCHEMES = ("auto", "Px", "x")
 _LARGEST = 400  # unknowns up to which the kernel of F_y' is computed in every step
 _START_TOLERANCE = 1e-13
@@ -67,12 +67,12 @@ class _WithFormula(Method):
         if found.explicit:
             raise InvalidProblemError(
                 f"{found.name} is explicit, sigma starts with 0: F(t, y, y') = 0 would not determine algebraic "
-                "variables. Remedy: an implicit formula such as 'bdf2' or 'adams_moulton2'"
+                "variables. Remedy: use an implicit formula such as 'bdf2' or 'adams_moulton2'"
             )
         if found.k > _MOST_STEPS:
-            raise InvalidProblemError(f"{found.name} has {found.k} steps, more than {_MOST_STEPS}")
+            raise InvalidProblemError(f"{found.name} has {found.k} steps, but at most {_MOST_STEPS} are supported")
         if not sum(found.sigma):
-            raise InvalidProblemError(f"{found.name}: the sum of sigma is zero, the method is not consistent")
+            raise InvalidProblemError(f"{found.name} is not consistent: the sum of sigma must not be zero")
         _check_consistency(found)
         object.__setattr__(self, "formula", found)
 
@@ -110,8 +110,9 @@ class Multistep(_WithFormula):
         F(t_n, y_n, y'_n) = 0, \qquad
         \frac1h \sum_j \alpha_j (P y)_{n-j} = \sum_j \beta_j (P' y + P y')_{n-j},
 
-    the differentiated part of :math:`y`. For semi-explicit problems this is the multistep method for the differential
-    equations and :math:`g(t_n, y_n, z_n) = 0`; for ODEs it is the textbook method.
+    so that only the differentiated components :math:`P y` are discretised. For semi-explicit problems this is the
+    multistep method for the differential equations and :math:`g(t_n, y_n, z_n) = 0`; for ODEs it is the textbook
+    method.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ def _find_slope(system, linear, run, method, t, z, zp):
 
 @part
 def _remember(run, method, x, slope):
-    """Store u and w of a new value."""
+    """Store u and w, the terms of the formula, for a new value x and its slope."""
     space, u, w, value = method.space, method.u, method.w, method.part
     for j in range(method.k - 1, 0, -1):
         copy(u[j], u[j - 1])

@@ -11,7 +11,7 @@ from daedal.errors import InvalidProblemError
 from daedal.methods.task import Outcome, Task
 from daedal.problems.checks import check_real, check_vector
 
-_SAME = 10.0  # tolerances by which the first given value may differ from y0
+_SAME = 10.0  # units of the tolerance by which the first given value may differ from y0
 _CLOSE = 1e-4  # fraction of the largest value by which an experiment may perturb starting values
 
 
@@ -42,15 +42,15 @@ def require_start(values: np.ndarray, task: Task, label) -> None:
         i = int(np.argmax(off))
         raise InvalidProblemError(
             f"starting_values contradict the initial values: at t = {task.t_span[0]:g}, {label(i)} is "
-            f"{values[0, i]:.6g} in starting_values and {task.y0[i]:.6g} in y0. They are y at t0, t0 + h, ..., "
-            "the first of them y0"
+            f"{values[0, i]:.6g} in starting_values and {task.y0[i]:.6g} in y0. Remedy: pass y at t0, t0 + h, ..., "
+            "starting with y0"
         )
 
 
 def accurate_values(run, task: Task, times: np.ndarray, name: str, tolerance: float, events: bool = False) -> Outcome:
     """The solution at `times` from a run with variable steps, with the events in between if requested.
 
-    A terminal event ends it; the output is then that of the whole task.
+    If a terminal event ends this run, it is repeated with the output requested by the task.
     """
     outcome = _accurate_run(run, task, times, name, tolerance, {} if events else {"switching": None})
     if any(event.terminal for event in outcome.events):
@@ -96,7 +96,7 @@ def points_behind(task: Task, values: np.ndarray | None) -> tuple[np.ndarray, np
 
 
 def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: float) -> None:
-    """phi and psi from y at t, t - h, t - 2h, ...: at constant step they are backward differences."""
+    """Write phi and psi from y at t, t - h, t - 2h, ...; with constant steps phi are backward differences."""
     row = values
     for i in range(min(len(row), degree + 2)):
         phi[i] = row[0]
@@ -107,4 +107,4 @@ def write_past(record, phi: np.ndarray, values: np.ndarray, degree: int, h: floa
 def require_room(record, m: int) -> None:
     """Raise if there are more starting values than steps."""
     if int(record["last_step"]) < m:
-        raise InvalidProblemError(f"{m} starting values leave no step to take in t_span")
+        raise InvalidProblemError(f"{m} starting values leave no step to take in t_span: use a smaller fixed_step")

@@ -43,11 +43,11 @@ ROSENBROCK = Struct(
         ("time_weights", f64["stages"]),
         ("differences", f64["degree", "stages"]),  # weights of increments in the polynomial of a step
         ("slope", f64["stages"]),  # weights of increments in h y' at the end of a step
-        ("middle", FLOAT),  # point in the step where its polynomial is tested; weights in y and in h y' there
+        ("middle", FLOAT),  # point where the polynomial of a step is tested, and weights for y and h y' there
         ("inside", f64["stages"]),
         ("inside_slope", f64["stages"]),
         # y, increments, defect and z of the step, from generated code or not
-        ("rows", INTEGER),  # z exists only in quasilinear problems
+        ("rows", INTEGER),  # number of rows of the results; z exists only in quasilinear problems
         ("result", ADDRESS),  # location of the results: `own`, or the block of the generated code
         ("own", f64["rows", "n"]),
         ("z", f64["stages", "n"]),  # increments of z
@@ -57,7 +57,8 @@ ROSENBROCK = Struct(
 
 _SHARE, _SPACINGS = 1e-6, 1e3  # increments of the time, relative to h and to the round-off of t
 _SPACING = np.finfo(np.float64).eps
-# failures after which the defect is attributed to a jump: of an input, or from a slightly inconsistent start
+# failures of a step after which the defect is attributed to a jump of an input or to inconsistent initial values,
+# and ignored
 STUBBORN = 3
 _EVERY = 8  # steps between two checks of dF/dy'
 _SAME = 1e-5  # relative difference of dF/dy' v that counts as zero

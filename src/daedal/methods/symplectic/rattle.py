@@ -44,7 +44,7 @@ _FIRST_HALVES: dict[int, tuple[float, ...]] = {
 
 ORDERS = tuple(_FIRST_HALVES)
 _MOMENT = 1e-6  # increment of differences with respect to t
-_TIMES = 3  # points of the interval at which forces are checked
+_TIMES = 3  # number of points of the interval at which forces are checked for dependence on velocities
 _DAMPED = 1e-6  # fraction of the forces that may depend on velocities through rounding errors and differences
 
 NOT_SYMPLECTIC = (
@@ -54,7 +54,7 @@ NOT_SYMPLECTIC = (
 
 
 def composition(order: int) -> np.ndarray:
-    r"""The weights of a symmetric composition of a method of order 2; their sum is 1, that of cubes 0 from order 4 on.
+    r"""The weights of a symmetric composition of a method of order 2; their sum is 1, that of cubes 0 if order > 2.
 
     A step is :math:`\Phi_{\gamma_s h} \circ \dots \circ \Phi_{\gamma_1 h}` with :math:`\gamma_i = \gamma_{s+1-i}`. It
     is symmetric if the method is, and symplectic if the method is.

@@ -174,7 +174,7 @@ def second_half(dense, c, t, factor, q, v, w):
 
 _MOST_ITERATIONS = 50
 _ROUNDOFF = 2.0 * np.finfo(float).eps
-_NEGLIGIBLE = 1e-9  # relative size of a Newton correction after which none is needed: the next is about its square
+_NEGLIGIBLE = 1e-9  # relative size of the last Newton correction: the next one would be about its square
 _CLOSE = 1e-10  # corrections below this that no longer decrease are rounding errors
 
 RATTLE = Struct(
@@ -196,7 +196,7 @@ RATTLE = Struct(
         ("w", f64["mechanism.nx"]),  # increment of v in one half
         ("d", f64["mechanism.nx"]),  # u_1 - u
         ("push", f64["mechanism.nx"]),  # w / (h/2) of the last half step, the initial guess for the next one
-        ("turn", f64["mechanism.nx"]),  # d / h of the last step
+        ("turn", f64["mechanism.nx"]),  # d / h of the last step, the initial guess for the next one
         ("ahead", INTEGER),  # whether SHAKE already has u of the step
         ("h_before", FLOAT),
     ],

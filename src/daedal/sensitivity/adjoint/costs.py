@@ -33,7 +33,7 @@ from daedal.symbolic.tracing.tracer import Tracer
 
 DENSE = 60
 """Number of unknowns up to which matrices are dense."""
-_NARROW = 0.1  # largest number of stored diagonals for banded storage, as a fraction of the number of unknowns
+_NARROW = 0.1  # maximum number of diagonals for banded storage, as a fraction of the number of unknowns
 
 Places = tuple[np.ndarray, np.ndarray]
 
@@ -254,7 +254,7 @@ class LinearisedRun:
         self.constraints_by_parameters = ()
 
     def _in_constraints(self, e: Sequence[dict[int, int]], a: Sequence[dict[int, int]], count: int) -> tuple[int, ...]:
-        """Indices of the parameters in equations without derivatives and algebraic variables (index 2)."""
+        """Indices of the parameters in equations that contain neither derivatives nor algebraic variables (index 2)."""
         graph = self._graph
         differential = {j for row in e for j in row}
         by = {graph.argument(NAME, k): k for k in range(count)}

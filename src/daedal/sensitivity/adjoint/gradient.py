@@ -152,7 +152,7 @@ def gradient(
 
 # --- a forward run, with checkpoints if memory is limited, a backward run, and the variables of differentiation -------
 
-_MOST_KEPT = 8  # number of costs for which a problem caches its linearised form
+_MOST_KEPT = 8  # maximum number of costs for which a problem caches its linearised form
 
 
 class AdjointRun:
@@ -269,8 +269,7 @@ class AdjointRun:
                 yield _Piece(segment.t0, segment.t1, segment.solution, not last)
                 last = False
 
-    # --- requested derivatives
-    # -----------------------------------------------------------------------------------------
+    # --- requested derivatives ---
 
     def names(self, wanted: Sequence[str] | None) -> tuple[str, ...]:
         """The variables of differentiation."""

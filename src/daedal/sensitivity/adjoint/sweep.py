@@ -46,8 +46,8 @@ WEIGHTS = TABLEAU[-1]
 SMALL = 16  # number of unknowns up to which the 3 n equations are solved together
 _PRECISE = 1e-3  # relative residual at which the iteration has converged, as a fraction of rtol
 NARROW = 4  # number of diagonals on each side of a band up to which all stages are solved together
-_STALE, _MOST_ITERATIONS = 4, 12  # largest number of iterations with the factors of another step, and of this step
-_SLOWEST = 0.2  # largest convergence rate with which the iteration continues
+_STALE, _MOST_ITERATIONS = 4, 12  # maximum number of iterations with the factors of another step, and of this step
+_SLOWEST = 0.2  # convergence rate above which the iteration is abandoned
 
 
 def steps_for(equations: LinearisedRun, rtol: float) -> Any:
@@ -217,7 +217,7 @@ def with_kinks(equations: Any, solution: Any, times: np.ndarray, numbers: np.nda
 
 
 def _sides(equations: Any, values: np.ndarray) -> np.ndarray:
-    """For each switching function the interval between its switching points."""
+    """For each time and switching function, the number of the interval between switching points with its value."""
     columns = []
     for j, switch in enumerate(equations.cost_switches):
         u = values[:, j]
@@ -235,8 +235,7 @@ def _sides(equations: Any, values: np.ndarray) -> np.ndarray:
 # For index 1, :math:`\nu` removes the final cost of algebraic variables, which is not in the range of :math:`E^T`. For
 # index 2 in Hessenberg form, where the equations without derivatives do not contain the variables without derivatives,
 # it follows from the hidden constraint of the adjoint equations, :math:`0 = R^T (A^T \mu + g_y)` with :math:`E R = 0`
-# (Y.
-# Cao, S. Li, L. Petzold, R. Serban, SIAM J. Sci. Comput. 24, 2003, section 3).
+# (Y. Cao, S. Li, L. Petzold, R. Serban, SIAM J. Sci. Comput. 24, 2003, section 3).
 
 _SINGULAR = 1e-10
 _REMEDY = "Use a MechanicalSystem for a mechanism, or reduce the index first, daedal.reduce_index(problem)"
@@ -335,10 +334,12 @@ def _solved(matrix: Any, right: np.ndarray) -> np.ndarray:
 
 _LAYERS = 24  # maximum number of times that the last step is halved towards the end
 _RESOLVED = 0.1  # product of step and fastest rate below which all rates are resolved
-_FINER = 7.0  # difference between steps and halved steps over the error of the latter, for a stiff problem: 2^3 - 1
+# ratio of the difference between the results with steps and with halved steps to the error of the latter: 2^3 - 1 for
+# stiff problems
+_FINER = 7.0
 _TOGETHER = 32  # number of steps halved together
 _MOST_HALVINGS = 6
-_PORTION = 4e6  # largest number of matrix entries in a batch of steps
+_PORTION = 4e6  # maximum number of matrix entries in a batch of steps
 
 
 def graded(times: np.ndarray, fastest: float) -> np.ndarray:
@@ -388,7 +389,7 @@ class AdjointSweep:
     def add_cost(self, solution: Any, t: float, slope: np.ndarray) -> None:
         """Add a cost of the unknowns at the current time `t`, with the given gradient.
 
-        The gradient is zero if only inputs jump, with which adjoint variables of index 2 must be made consistent.
+        If only inputs jump, the gradient is zero, and adjoint variables of index 2 are made consistent with the inputs.
         """
         self._restart(t, self._point(solution, t), slope - self.w)
 

@@ -104,7 +104,7 @@ def fit(
     Returns
     -------
     Fit
-        ``success`` is false if the search did not converge or was interrupted; it then holds the best point so far.
+        ``success`` is false if the search did not converge or was interrupted; the result is then the best point found.
 
     Notes
     -----

@@ -180,8 +180,7 @@ def _state_step(states: np.ndarray, s: np.ndarray) -> float:
     return _STEP * float(ratios.min() if ratios.size else 1.0 / max(float(rates.max(initial=0.0)), 1.0))
 
 
-# --- multiple shooting: every segment of a run has separate initial values, and the gaps are closed gradually
-# ----------
+# --- multiple shooting: every segment of a run has separate initial values, and the gaps are closed gradually ---
 
 # With wrong parameters, unstable and chaotic models diverge from the measurements long before the end; short segments
 # do not. The gaps between segments are residuals with weights that increase from round to round (H. G. Bock,
@@ -192,10 +191,10 @@ _WEIGHTS = (1.0, 1e2, 1e4)  # weights of gaps, in units of the spread of a varia
 
 
 class ShotPieces:
-    """Runs over pieces: unknowns of the fit, then the differential variables at the beginning of every later piece.
+    """Runs over pieces. Unknowns are those of the fit and the differential variables at the start of each later piece.
 
     For a mechanism, the positions and velocities there are projected onto its constraints, and so are the sensitivities
-    to them; the gaps draw the values themselves towards the constraints.
+    with respect to them; the gaps draw the values themselves towards the constraints.
     """
 
     def __init__(self, problem: Any, comparison: RunsCompared, pieces: int, options: dict[str, Any]):
@@ -359,7 +358,7 @@ class ShotPieces:
         return np.concatenate([*measured, *gaps]), np.concatenate([*rows, *closing])
 
     def _columns(self, k: int, i: int, asked: list[str], slopes: np.ndarray, m: int, n: int, last: int):
-        """For each sensitivity of segment i, the index of its unknown, if any, and d(quantity) / d(unknown)."""
+        """For all sensitivities of segment i, the indices of their unknowns (or None), and d(quantity) / d(unknown)."""
         unknowns = self._comparison.unknowns
         own = {unknowns.all[j].quantity: j for j in unknowns.of(k)}
         columns: list[int | None] = []
@@ -375,7 +374,7 @@ class ShotPieces:
 
 
 def _part(run: Any, edges: np.ndarray, i: int) -> Any:
-    """Measurements of segment i; one at a boundary belongs to the later segment."""
+    """Measurements of segment i; a measurement at a boundary belongs to the later segment."""
     low, high = sorted((edges[i], edges[i + 1]))
     forward = edges[-1] > edges[0]
     if forward:

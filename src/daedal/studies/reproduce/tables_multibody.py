@@ -208,7 +208,7 @@ def ignoring() -> daedal.Solution:
 
 
 def ignored_jump(table: PrintedTable) -> Values:
-    """Figure 7.1: the shortest steps after the initial ones."""
+    """Figure 7.1: time of the shortest step after t = 1, and whether several steps were rejected."""
     sol = ignoring()
     assert sol.history is not None
     later = sol.history.t > 1.0

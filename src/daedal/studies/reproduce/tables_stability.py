@@ -58,7 +58,7 @@ FIRST_ORDER: dict[str, Callable[[Row], Any]] = {
 
 
 def first_order_examples(table: PrintedTable) -> list[Mapping[str, Any] | None]:
-    """Tables 4.1 and 4.2; errors in the latter are those of x_1."""
+    """Tables 4.1 and 4.2; the errors in Table 4.2 are errors of x_1."""
     model = library.get(f"stability_example{table.data['example']}")
 
     def values(row: Row) -> Mapping[str, float]:

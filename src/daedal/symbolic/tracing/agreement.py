@@ -17,7 +17,7 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_SAME = 1e-11  # relative difference that is always attributed to round-off
+_SAME = 1e-11  # relative difference up to which values always count as equal
 _MOVE = 1e-12  # relative perturbation of the arguments for estimating round-off
 _WRONG = 1e-3  # error above which an entry of a given matrix is wrong, as a fraction of the largest entry of its row
 _FACTORS = ("cj", "c1", "c2")
@@ -41,7 +41,7 @@ class Disagreement:
 def disagreement(
     traced: TracedProblem, functions: Mapping[str, TracedFunction], params: Any, t: float, point: Mapping[str, Any]
 ) -> Disagreement | None:
-    """The first function that differs from its machine code at a point, which is given by argument names."""
+    """The first function that differs from its machine code at a point, given by argument names; None if all agree."""
     last = () if traced.layout is None else (params,)
     for name, function in functions.items():
         arrays = [point[argument] for argument in traced.arguments[name]]

@@ -158,7 +158,7 @@ def _rates_of_mechanism(code: StraightLine, system: MechanicalSystem) -> Rates:
 
 
 def _first_order_rates(code: LinearlyImplicit) -> Rates:
-    """y' = -M^{-1} F(t, y, 0) for the variables whose derivatives occur."""
+    """The rates y' = -M^{-1} F(t, y, 0) for the variables whose derivatives occur."""
     graph, (y, _) = code.tracer.graph, code.unknowns
     values, raises = _at_rest(code)
     rows = code.by_rates
@@ -279,7 +279,7 @@ def _mechanism(code: StraightLine, system: MechanicalSystem, single: bool) -> Pr
 
 
 def _explicit(code: LinearlyImplicit, single: bool) -> ProblemInC:
-    """y' = -M^{-1} F(t, y, 0)."""
+    """``slopes``, which computes y' = -M^{-1} F(t, y, 0)."""
     y, _ = code.unknowns
     writer = _CWriter(code.tracer, y, single)
     rates = _first_order_rates(code)
@@ -312,8 +312,10 @@ def _linearly_implicit(code: LinearlyImplicit, tableau: Any, single: bool) -> Pr
 
 
 def _algebraic(code: LinearlyImplicit, writer: _CWriter) -> list[str]:
-    """Newton step for the variables without derivatives, from the equations without derivatives; empty if their numbers
-    differ."""
+    """Code of a Newton step for the variables without derivatives, from the equations without derivatives.
+
+    Empty if the numbers of these variables and equations differ, or if the elimination is structurally impossible.
+    """
     graph, (y, _) = writer.graph, code.unknowns
     rows = code.by_rates
     equations = [i for i, row in enumerate(rows) if not row]

@@ -39,7 +39,7 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.parameters import NAME
 from daedal.symbolic.tracing.tracer import Tracer
 
-_MOST_UNKNOWNS = 50  # number of unknowns above which factorisation with pivoting is as fast
+_MOST_UNKNOWNS = 50  # maximum number of unknowns; for more, factorisation with pivoting is as fast
 _MOST_OPERATIONS = 8_000  # maximum number of operations per step; code generation takes 40 us each
 WORST_REST = 1e-9
 """Largest residual of a row, in units of its terms, for which pivots count as good."""
@@ -297,7 +297,7 @@ class _Step:
         return values
 
     def _look_back(self, u: list[list[int]], rights: list[list[int]]):
-        """Check the pivots: the residual of sum_i m_i (G u_i - r_i), in units of its terms."""
+        """Extend `bad_pivot` by a check of the residual of sum_i m_i (G u_i - r_i), in units of its terms."""
         graph, m = self.graph, self.tableau.m
         change, right = self._sum(m, u), self._sum(m, rights)
         for row, b in zip(self.matrix, right, strict=True):

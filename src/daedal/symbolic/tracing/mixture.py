@@ -225,7 +225,7 @@ class ClosedForm:
         return _NEWTON if self._mixture.multiply else 1
 
     def _of_rate(self) -> tuple[list[int], list[int], Any]:
-        """y' = f(t, y): u_y f + u_t = 0."""
+        """The rates of the surfaces, the fractions from u_y f + u_t = 0, and the problem y' = f(t, y)."""
         switched, tracer = self.switched, self.switched.tracer
         graph, y = tracer.graph, tracer.nodes("y")
         f = tracer.traces["f"]
@@ -272,7 +272,10 @@ class ClosedForm:
         return known
 
     def _of_mechanism(self) -> tuple[list[int], list[int], Any]:
-        """M a = f - K^T lam, K a = gamma, u_v a + u_q v + u_t = 0 for a, lam and the fractions."""
+        """The rates of the surfaces, the fractions, and the mechanism.
+
+        The system M a = f - K^T lam, K a = gamma, u_v a + u_q v + u_t = 0 is solved for a, lam and the fractions.
+        """
         tracer, system = self.switched.tracer, self.switched.problem
         if system.n_w or system.force_uses_multipliers:
             raise NotAffine

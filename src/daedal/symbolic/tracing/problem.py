@@ -24,7 +24,7 @@ from daedal.symbolic.tracing import traced_linear as linear
 from daedal.symbolic.tracing import traced_mechanical as mechanical
 from daedal.symbolic.tracing.tracer import TracedProblem
 
-_MOST_COORDINATES = 500  # largest number of coordinates of a traced mechanism
+_MOST_COORDINATES = 500  # maximum number of coordinates of a traced mechanism
 
 TRACEABLE: Any = (ImplicitDAE, SemiExplicitDAE, SecondOrderDAE, MechanicalSystem, HessenbergDAE, LinearDAE)
 """Classes of problems whose functions can be traced."""

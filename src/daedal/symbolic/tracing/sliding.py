@@ -135,7 +135,7 @@ def sliding_system(switched: SwitchedProblem, surfaces: Sequence[int]) -> Any:
 
 
 def _constrained(switched: SwitchedProblem, surfaces, result: Any, u: list[int], rows: list[list[int]]):
-    """Add the surfaces to the velocity constraints of a system."""
+    """Add the surfaces to the velocity constraints of `result`, in place."""
     tracer, system = switched.tracer, switched.problem
     graph, q, v = tracer.graph, tracer.nodes("q"), tracer.nodes("v")
     own = tracer.traces.get("velocity_constraint")

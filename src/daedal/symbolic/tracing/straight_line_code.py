@@ -171,7 +171,7 @@ class StraightLine:
     def _made_of(
         self, solved: Solved, nodes: list[int], arguments: tuple[str, ...], elsewhere: Sequence[int] = ()
     ) -> StraightLineOutputs:
-        """The outputs of a function; `elsewhere` is the condition under which user functions raise at other points."""
+        """The outputs of a function; `elsewhere` are conditions under which user functions raise at other points."""
         raises = self._raises(arguments)
         for further in elsewhere:
             raises = self._tracer.graph.either(raises, further)

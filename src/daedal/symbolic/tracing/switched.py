@@ -132,10 +132,11 @@ class SwitchedProblem:
         return directional(graph, [switch.function for switch in self.switches], direction)
 
     def events(self, n: int, *, along: bool = False, in_time: bool = False) -> tuple[SwitchCode, Enclosure | None]:
-        """Event functions, positive while the modes are valid: two numbers per switch, for n unknowns and derivatives.
+        """Event functions, positive while the modes are valid, as machine code; and their bounds if cheap enough.
 
-        Machine code, with bounds if these are cheap enough, for the switches that depend on time only or for the
-        others. With `along`, two more numbers per surface of the closed form: its share is positive, and below 1.
+        Each switch has two functions of n unknowns and their derivatives. They are tracked for the switches that depend
+        on time only if `in_time`, otherwise for the others; the remaining functions are constant. With `along`, two
+        more functions per surface of the closed form are positive while its fraction is above 0 and below 1.
         """
         closed, key = self.closed if along else None, (n, along, in_time)
         with self._guard:

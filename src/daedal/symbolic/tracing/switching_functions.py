@@ -72,7 +72,7 @@ class Enclosure:
         self.rates = np.array([self._positions[i] for i in rates], dtype=np.int64)
 
     def _read(self, graph: Graph, outputs: Sequence[int], begins: Mapping[str, int], offsets: Mapping[str, int]):
-        """The program that computes nodes; begins and offsets are the places of arguments and parameters."""
+        """Store the program that computes `outputs`; `begins` and `offsets` are places of arguments and parameters."""
         needed = graph.needed(outputs)
         given = [i for i in needed if graph.operations[i] in _GIVEN]
         made = [i for i in needed if graph.operations[i] not in _GIVEN]

@@ -20,14 +20,14 @@ from daedal.symbolic.tracing.function import TracedFunction
 from daedal.symbolic.tracing.linearly_implicit import LinearlyImplicit
 from daedal.symbolic.tracing.tracer import TracedProblem, Tracer
 
-_FEWEST_FOR_BAND = 40  # number of unknowns above which a narrow band is used by default
-_FEWEST_FOR_SPARSE = 200  # number of unknowns above which sparse factors, managed in Python, are faster than dense ones
-_NARROW = 0.25  # bandwidth as a fraction of n
-_SPARSE = 0.1  # fraction of nonzero entries
+_FEWEST_FOR_BAND = 40  # minimum number of unknowns for which a narrow band is used by default
+_FEWEST_FOR_SPARSE = 200  # minimum number of unknowns for which sparse factors are used by default
+_NARROW = 0.25  # number of stored diagonals, as a fraction of n, up to which a band counts as narrow
+_SPARSE = 0.1  # fraction of nonzero entries up to which a matrix counts as sparse
 _FEWEST_FOR_PATTERN = 500  # number of unknowns above which functions too long for code are traced for their sparsity
 _MOST_FOR_PATTERN = 60  # maximum number of operations for each unknown of a function traced for its sparsity
-_MOST_COMPARED = 200  # number of unknowns up to which a given matrix is compared with the exact one
-_MOST_DENSE = 120  # number of unknowns up to which a dense matrix is computed by straight-line code
+_MOST_COMPARED = 200  # maximum number of unknowns for which a given matrix is compared with the exact one
+_MOST_DENSE = 120  # maximum number of unknowns for which a dense matrix is computed by straight-line code
 
 
 def is_ready(problem: ImplicitDAE | SemiExplicitDAE | SecondOrderDAE) -> bool:

@@ -125,7 +125,7 @@ class Linearisation:
 
 
 def _functions(system: MechanicalSystem, names: tuple[str, ...]) -> Callable[..., Any]:
-    """Call all functions of the system, so that one of them can raise a specific error."""
+    """A function that calls all functions of the system, so that one of them can raise a specific error."""
 
     def call(t: float, *arguments):
         given, params = dict(zip(names, arguments)), arguments[len(names) :]

@@ -76,9 +76,9 @@ class TracedProblem:
     n_switches : int
         Upper bound of the number of switching functions, counted per function.
     modes : Modes or None
-        Switches set by data, in a problem created for that.
+        The switches set by data; None if all functions are as written.
     tracer : Tracer or None
-        The tracer of such a problem, for further problems built from its nodes.
+        The tracer if `modes` is not None, for further problems built from its nodes.
     """
 
     problem: Any
