@@ -40,7 +40,7 @@ def ending(request: Request, segments: list[Segment], explain) -> tuple[bool, st
 
 
 def _explained(explain, outcome) -> str:
-    """The result of ``explain()``, or its exception in words: it must not discard the computed solution."""
+    """The result of ``explain()``, or its exception in words: an exception must not discard the computed solution."""
     try:
         return explain()
     except KeyboardInterrupt:
@@ -153,7 +153,7 @@ def cut(dense: DenseOutput | None, t: float) -> DenseOutput | None:
 
 
 def line(begin: tuple[float, np.ndarray], end: tuple[float, np.ndarray], like: DenseOutput) -> DenseOutput:
-    """Dense output of one linear step; its arrays have the widths of those of `like`."""
+    """Dense output of one linear step, with the array `psi` as wide as in `like`."""
     (t0, y0), (t, y) = begin, end
     psi = np.zeros((1, like.psi.shape[1]))
     psi[0, 0] = t - t0

@@ -410,7 +410,7 @@ def table(options: "type[SolverOptions]") -> dict[str, Option]:
 def split(
     given: Mapping[str, Any], options: "type[SolverOptions]" = SolverOptions
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The checked options of a table, with defaults, and the other options, those of a method."""
+    """The checked options of a table, with defaults, and the remaining options, which are those of a method."""
     shown, known, rest = _TABLES[options], dict(_DEFAULTS[options]), {}
     for name, value in {**given, **_within(given.get("steps"), given)}.items():
         if name not in shown:

@@ -127,7 +127,7 @@ class SlidingEquations:
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, each with the side; their events become those of the switches."""
+        """The surfaces that were left, each with the side; changes the kind of their events to "leaves"."""
         outcome.events = [replace(event, y=event.y[: self.n], yp=event.yp[: self.n]) for event in outcome.events]
         return leaving(outcome, n_own, self._follower, self.surfaces)
 
@@ -180,12 +180,12 @@ class SlidingRate:
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, each with the side; their events become those of the switches."""
+        """The surfaces that were left, each with the side; changes the kind of their events to "leaves"."""
         return leaving(outcome, n_own, self._follower, self._closed.surfaces)
 
 
 def leaving(outcome, n_own: int, tracker: SwitchTracker, surfaces: Sequence[int]) -> list[tuple[int, int]]:
-    """The surfaces that were left, each with the side; their events become those of the switches."""
+    """The surfaces that were left, each with the side; changes the kind of their events to "leaves"."""
     first, k, found = n_own + 2 * tracker.switched.count, len(surfaces), []
     for i, event in enumerate(outcome.events):
         place = event.index - first

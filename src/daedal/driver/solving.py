@@ -197,7 +197,7 @@ def _identity(value: Any) -> tuple | None:
 
 @contextmanager
 def about_y0(n: int):
-    """Add to errors about the number of equations that y0 determines it."""
+    """Context in which errors about the number of equations mention that the length of y0 determines the number."""
     try:
         yield
     except InvalidProblemError as error:

@@ -250,7 +250,7 @@ class SwitchTracker:
                     self.moded.lower[j], self.moded.upper[j] = -inf, inf
 
     def _changes_nothing(self, t: float, taken: tuple) -> bool:
-        """Whether the branches taken after the switches at t are those of `taken`, so that the switches are ignored."""
+        """Set the modes after the switches at t if the branches are still those in `taken`; return whether they are."""
         kept = self._state()
         self.clock(t)
         if self.switched.taken(self.moded.modes) == taken:
@@ -494,7 +494,7 @@ class SwitchTracker:
         return np.abs(self.switched.values(t, point[0] + weights * pattern, *point[1:], self.moded) - u)
 
     def _onto(self, t: float, point: tuple[np.ndarray, ...], weights: np.ndarray, group: list[int]) -> np.ndarray:
-        """The nearest state on the surfaces of a group, with distances in tolerances."""
+        """The nearest state on the surfaces of a group; distances are measured in tolerances."""
         state = point[0].copy()
 
         def levels(y: np.ndarray) -> np.ndarray:

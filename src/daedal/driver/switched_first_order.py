@@ -35,7 +35,7 @@ _CONTINUOUS = 10.0  # largest change of y' times the step size, in tolerances, t
 
 
 class SwitchedRunState(FirstOrderRunState):
-    """One run in arcs, each with the equations of one branch or of sliding between two."""
+    """One run in arcs, each with the equations of one branch or of sliding between two branches."""
 
     def __init__(self, plan: FirstOrderPlan, request: Request, tracker: SwitchTracker):
         self.searches = not all(tracker.switched.in_time)  # switches that depend on time only need no search

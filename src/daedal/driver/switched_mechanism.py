@@ -38,7 +38,7 @@ class Arc:
 
 
 class SwitchedMechanismRunState(RunState):
-    """One run in arcs, each with the equations of one branch or of sliding between two.
+    """One run in arcs, each with the equations of one branch or of sliding between two branches.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ class TracedPlan(Plan):
 
     @property
     def _irregular(self) -> tuple[str, ...]:
-        """Names of derivatives that can be infinite; none for a form, whose derivatives are others."""
+        """Names of derivatives that can be infinite; none if the problem is solved in another form."""
         return () if self.traced is None or self.form is not None else irregular_derivatives(self.traced)
 
     @property

@@ -275,7 +275,7 @@ def _fire(system, roots, right, resolved, t_high, t_end, psi, phi, k):
 
 @part
 def _enter_layers(roots):
-    """Monitored functions fire when a step ends in their layer, then not until they have left it."""
+    """Mark the monitored functions whose layer the step has entered; they can fire again after they have left it."""
     n = roots.n
     directions, location, fired = roots.direction, roots.location, roots.fired
     side, crooked = roots.side, roots.crooked

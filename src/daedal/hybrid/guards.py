@@ -387,7 +387,7 @@ class UserEvents:
         self._occurred[name] = self._occurred.get(name, 0) + 1
 
     def still_to_come(self, now: Instant) -> list[Event]:
-        """Events for the next arc; if `terminal` is the number of an occurrence, it is reduced by those so far."""
+        """Events for the next arc; if `terminal` is the number of an occurrence, earlier occurrences are subtracted."""
         if not self._occurred:
             return list(self.events)
         return [self._rest(i, now) if _counts(event) else event for i, event in enumerate(self.events)]

@@ -446,7 +446,7 @@ class HybridRun:
         return np.append(inside, end) if self.adds_end else inside
 
     def _first_step(self, is_first: bool) -> float | None:
-        """First step: the user's for the first arc; after a transition, that of one-step methods in this mode."""
+        """The given first step for the first arc; after a transition, the mean step of the last arc in this mode."""
         given = self.request.settings.first_step
         if is_first:
             return None if given is None else min(given, self._left())

@@ -195,7 +195,7 @@ class StateForm:
         return self._assembly
 
     def motion(self, t: float, y: np.ndarray, yp: np.ndarray | None) -> Callable[[float], Any]:
-        """A function of a small step h that returns the state after it, and y' of an implicit problem, or None."""
+        """Function of a small step h that returns the state after the step, and y' of an implicit problem; or None."""
         if self.mechanical:
             k = self.problem.n_q
             v, a = y[k : 2 * k], self.accelerate(t, y)[0]

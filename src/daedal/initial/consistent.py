@@ -251,7 +251,7 @@ def _guess(values: Any, n: int) -> np.ndarray:
 
 
 def _second_order(problem: SecondOrderDAE, t0, initial, fixed, rtol, atol):
-    """Use the method for index 3 and below, and if it fails the exact derivative array."""
+    """(x, x', x'') by the method for index 3 and below or, if that fails, from the exact derivative array."""
     try:
         return consistent_second_order(problem, t0, initial, fixed, rtol, atol)
     except InconsistentInitialError:

@@ -391,7 +391,7 @@ class _StructureFollower:
             return None
 
     def bisect(self, left: _SolutionPoint, right: _SolutionPoint) -> tuple[_SolutionPoint, _SolutionPoint]:
-        """Find two nearby times between which the structure changes from one of the given structures to another."""
+        """Two nearby points between which the structure changes: the first has the structure of `left`."""
         for _ in range(_HALVINGS):
             middle = 0.5 * (left.t + right.t)
             if middle in (left.t, right.t):

@@ -137,7 +137,7 @@ class StartEquations:
         return (high - function()) / (2.0 * step)
 
     def _visible_steps(self) -> np.ndarray:
-        """Changes of the unknowns that exceed the rounding errors of other terms."""
+        """Increments of the unknowns whose effect on F exceeds the rounding errors of other terms."""
         u, base = self.get(), self.residual()
         steps = _PROBE * self.sizes_u()
         for i in range(u.size):

@@ -274,7 +274,7 @@ class _Stages:
         return residual[made.once], residual[made.twice], tuple(matrix.toarray() for matrix in matrices)
 
     def _slopes(self, matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> bool:
-        """Derivatives of the unknowns that are not states; those of minimum norm if undetermined."""
+        """Set the derivatives of unknowns that are not states, with minimum norm; return whether they are finite."""
         free = ~self.structure.states
         if free.any():
             self.yp[free] = 0.0

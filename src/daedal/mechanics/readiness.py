@@ -89,7 +89,7 @@ def _is_consistent(c, z):
 
 @part
 def _is_independent(c):
-    """Whether every normalised row of K has an independent component: modified Gram-Schmidt."""
+    """Whether the independent component of every normalised row of K is large enough: modified Gram-Schmidt."""
     count, n = c.n_c, c.nx
     rows = c.gradients
     copy_matrix(rows, c.jacobian)
@@ -122,7 +122,7 @@ def _is_symmetric(a):
 
 @part
 def _cholesky(a, smallest):
-    """Factor a = L L^T in its lower triangle; False unless each pivot exceeds this fraction of its diagonal entry."""
+    """Factor a = L L^T in its lower triangle; False unless each pivot exceeds `smallest` times its diagonal entry."""
     n = a.shape[0]
     for j in range(n):
         pivot = a[j, j]

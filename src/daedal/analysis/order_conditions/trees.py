@@ -188,7 +188,7 @@ def _same(value: Any) -> Any:
 
 
 def choose_arithmetic(values: Iterable[Any], exact: bool) -> ScalarField:
-    """Floats unless `exact` and all values are exact, then fractions, one quadratic field, or a field from SymPy."""
+    """The arithmetic for given numbers: floats or, if `exact` and no number is a float, one of the exact fields."""
     values = list(values)
     if not exact or any(isinstance(value, float) for value in values):
         return ScalarField(float, _same, exact=False)

@@ -481,7 +481,7 @@ class _Closed:
         return normal, tangential
 
     def spread(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Forces of all contacts, including friction of sliding ones."""
+        """Forces of all contacts, including the friction of sliding contacts."""
         normal, tangential = self._of_all(x)
         for i, s in self.sliding.items():
             tangential[self.rules.tangents(i)] = -self.rules.mu[i] * normal[i] * s

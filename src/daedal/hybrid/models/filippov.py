@@ -326,7 +326,7 @@ class Filippov(HybridProblem):
         return lambda t, x, z: (x[: self.n], np.append(z[:-1], nu))
 
     def _sliding_state(self, t, x, z):
-        """The control of (7.6), and its integral from this time on."""
+        """The state at the start of sliding: x and the integral of nu, zero; and (y, nu) with nu from (7.6)."""
         a1, a2 = self._rates(t, x, z)
         return np.append(x, 0.0), np.append(z[:-1], a2 / (a2 - a1))
 

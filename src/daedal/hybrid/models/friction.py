@@ -288,7 +288,7 @@ class Friction(HybridProblem):
         return self.system
 
     def with_params(self, params: Any) -> Friction:
-        """The same model with other parameters of its system; a mapping replaces the ones it names.
+        """The same model with other parameters of its system; a mapping replaces the parameters that it names.
 
         Functions receive the parameters as an argument and are therefore unchanged.
         """

@@ -387,7 +387,7 @@ def _gap_formula(gap: Any, params: Any) -> Callable | None:
 
 
 def _at_corners(corners: Callable) -> Callable:
-    """A guard that fires just before a corner, since the state at the corner may belong to its other side."""
+    """A guard that fires just before a corner of the gap, since the state at it may belong to the side beyond."""
 
     def guard(t, q, v):
         return corners(*along(t, q, v, AHEAD))

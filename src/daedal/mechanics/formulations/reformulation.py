@@ -207,9 +207,9 @@ def attach_monitor(
 ) -> None:
     """After every step, monitor the rank, singular configurations and, on demand, the amplification through B.
 
-    With `changes`, changes of the constraints are compared with their difference derivatives.
+    With `changes`, changes of the constraints are compared with predictions from their derivatives.
 
-    Monitoring begins at the start of the reduction; a second call changes what is monitored.
+    Monitoring begins at the start of the reduction; a second call restarts it and may change `amplification`.
     """
     if reduction.monitor is None:
         reduction.monitor = _monitor(reduction, changes)
@@ -286,7 +286,7 @@ class SparseReduction(Reformulation):
         )
 
     def choose(self, start: ConsistentStart) -> None:
-        """The sign of damping."""
+        """Choose the sign of damping for the direction of time."""
         self._equations.levels = self.shape.directed(start.direction)
 
     def unknowns(self, start: ConsistentStart) -> tuple[np.ndarray, np.ndarray]:
@@ -313,7 +313,7 @@ class SparseReduction(Reformulation):
 
 
 def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
-    """For every position and velocity 1 + the number of its dependent coordinate, or 0."""
+    """For every position and velocity, 1 + its index among the dependent ones, or 0 if it is independent."""
     from scipy.linalg import qr
 
     nx, n_g, n_c = assembly.nx, assembly.n_g, assembly.n_c
@@ -329,7 +329,7 @@ def dependent_coordinates(assembly, start: ConsistentStart) -> np.ndarray:
 
 
 def step_hook(shape: Shape, assembly, steps: ProjectedSteps | None):
-    """Hook for checking the dependent coordinates, or for the projection after every step."""
+    """Hook for checking the dependent coordinates or projecting after every step; None if neither is needed."""
     if assembly.n_c == 0:
         return None
     if shape.variant == MINIMAL_EXTENSION:
