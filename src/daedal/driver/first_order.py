@@ -24,7 +24,7 @@ from daedal.driver.first_order_choice import (
     first_method,
     is_automatic,
 )
-from daedal.driver.first_order_output import finished, methods_of
+from daedal.driver.first_order_output import RUNAWAY, finished, methods_of
 from daedal.driver.invariants import InvariantProjection, Invariants
 from daedal.driver.low_index import LARGEST_EXAMINED
 from daedal.driver.plan_stages import Plan
@@ -52,7 +52,6 @@ _ROUND_OFF = 1e-12  # largest relative difference between a given derivative and
 _UNCHANGED = 10.0  # largest change of a differential variable at a jump of the inputs, in tolerances
 _MOST_RUNS = 4  # maximum number of pooled runs of a method
 _MOST_REPEATED = 10_000  # largest number of steps of a failed run that is repeated from the start
-_RUNAWAY = 1e10  # largest result that is accepted, relative to the values at which other methods stopped
 
 
 class FirstOrderPlan(Plan):
@@ -188,8 +187,9 @@ class FirstOrderPlan(Plan):
             raise (error if behind > LEAST_PROGRESS * abs(request.span[1] - request.span[0]) else other) from None
         known = error.solution.y
         if known.size and solution.y.size:
-            sizes = np.abs(known).max(axis=1) + np.broadcast_to(self.atol, known.shape[:1])
-            if np.any(np.abs(solution.y[:, -1]) > _RUNAWAY * sizes):
+            atol = self.atol if self.atol.size == len(known) else np.max(self.atol)  # a reduced form has other unknowns
+            sizes = np.abs(known).max(axis=1) + atol
+            if np.any(np.abs(solution.y[:, -1]) > RUNAWAY * sizes):
                 raise error
         solution.message += f" {methods} had stopped at t = {_end(error, request):.4g}."
         return solution

@@ -15,6 +15,8 @@ from daedal.problems import SemiExplicitDAE
 from daedal.solution.solution import Solution, Statistics
 from daedal.solution.status import Status
 
+RUNAWAY = 1e10
+"""Growth of a variable after the failure of a method, beyond which the result is not taken for the solution."""
 _SETTLED = 10  # number of steps after which the order of a multistep method is meaningful
 _UNRESOLVED = (
     10.0  # interpolation error of variables outside the error test, in tolerances, above which a note is added
@@ -52,6 +54,14 @@ def finished(
         if arbitrary:
             success, status = False, "failed"
             message = f"{message} However, the computed values are arbitrary: {arbitrary}."
+    left_at = runaway(plan, segments, outcome) if success else None
+    if left_at is not None:
+        success, status = False, "failed"
+        message = (
+            f"{message} However, the run has probably left the solution at t = {left_at:.6g}, where a method failed: "
+            "afterwards, variables grew to more than 1e10 times their previous values. Remedy: set max_step to a hundredth "
+            "of the interval, so that Newton's method starts closer to the solution, and check the initial values."
+        )
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
         if segment.method.is_multistep:
@@ -81,6 +91,20 @@ def finished(
         dense=until_the_end(request, outcome.dense, segment),
         n_differential=None if problem is None else problem.n_y,
     )
+
+
+def runaway(plan, segments: list[Segment], outcome) -> float | None:
+    """The time of the first failure of a method after which variables grew beyond all bounds; None otherwise."""
+    failed = [segment.outcome.t_reached for segment in segments[:-1] if segment.outcome.failure is not None]
+    if not failed or not outcome.t.size:
+        return None
+    sign = 1.0 if outcome.t[-1] >= outcome.t[0] else -1.0
+    before = sign * outcome.t <= sign * failed[0]
+    if not before.any():
+        return None
+    atol = plan.atol if plan.atol.size == len(outcome.y) else np.max(plan.atol)
+    sizes = np.abs(outcome.y[:, before]).max(axis=1) + atol
+    return failed[0] if np.any(np.abs(outcome.y[:, -1]) > RUNAWAY * sizes) else None
 
 
 def methods_of(segments: list[Segment]) -> str:
