@@ -1,6 +1,7 @@
 """The automatic choice of the method for first-order problems, and what it hands over for."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -376,3 +377,17 @@ def test_a_second_run_that_differs_before_the_sign_was_lost_replaces_nothing(mon
     sol = daedal.solve(*rests_and_pulses(1.0, -1.0), rtol=1e-9, atol=1e-2, max_step=1)
     assert sol.method == RADAU and abs(sol.y[0, -1]) < 1.0
     assert sol.message.endswith("A second run, with DASSL, ends at other values.")
+
+
+@pytest.mark.parametrize(("last", "left"), [(3e11, 0.5), (3e8, None)])
+def test_growth_beyond_all_bounds_after_a_failure_is_no_solution(last, left):
+    """As in the family index_two of the soak, numbers 700147 and 700567."""
+    from daedal.driver.first_order_output import runaway
+
+    def segment(failure, t):
+        return SimpleNamespace(outcome=SimpleNamespace(failure=failure, t_reached=t))
+
+    outcome = SimpleNamespace(t=np.array([0.0, 0.5, 1.0]), y=np.array([[1.0, 2.0, last], [0.0, 1.0, 1.0]]))
+    plan = SimpleNamespace(atol=np.full(2, 1e-9))
+    assert runaway(plan, [segment("error test", 0.5), segment(None, 1.0)], outcome) == left
+    assert runaway(plan, [segment(None, 1.0)], outcome) is None

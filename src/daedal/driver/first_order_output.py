@@ -59,8 +59,9 @@ def finished(
         success, status = False, "failed"
         message = (
             f"{message} However, the run has probably left the solution at t = {left_at:.6g}, where a method failed: "
-            "afterwards, variables grew to more than 1e10 times their previous values. Remedy: set max_step to a hundredth "
-            "of the interval, so that Newton's method starts closer to the solution, and check the initial values."
+            "afterwards, variables grew to more than 1e10 times their previous values. Remedy: set max_step to a "
+            "hundredth of the interval, so that Newton's method starts closer to the solution, and check the initial "
+            "values."
         )
     if status == "finished":
         message += complaint(stats, plan.ordinary is not None)
