@@ -287,7 +287,7 @@ def test_rk4_needs_a_step(pendulum):
 def test_options_belong_to_their_method(pendulum):
     with pytest.raises(InvalidProblemError, match="max_order"):
         run(pendulum, max_order=3)
-    with pytest.raises(InvalidProblemError, match=r"inside DOPRI5"):
+    with pytest.raises(InvalidProblemError, match=r"pass them to DOPRI5"):
         run(pendulum, method=DOPRI5(), stop_when_stiff=True)
 
 

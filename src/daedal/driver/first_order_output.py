@@ -17,6 +17,7 @@ from daedal.solution.status import Status
 
 RUNAWAY = 1e10
 """Growth of a variable after the failure of a method, beyond which the result is not taken for the solution."""
+_SIGNIFICANT = 1e3  # size of a variable, in units of atol, above which its growth is judged
 _SETTLED = 10  # number of steps after which the order of a multistep method is meaningful
 _UNRESOLVED = (
     10.0  # interpolation error of variables outside the error test, in tolerances, above which a note is added
@@ -104,8 +105,9 @@ def runaway(plan, segments: list[Segment], outcome) -> float | None:
     if not before.any():
         return None
     atol = plan.atol if plan.atol.size == len(outcome.y) else np.max(plan.atol)
-    sizes = np.abs(outcome.y[:, before]).max(axis=1) + atol
-    return failed[0] if np.any(np.abs(outcome.y[:, -1]) > RUNAWAY * sizes) else None
+    sizes = np.abs(outcome.y[:, before]).max(axis=1)
+    grown = (np.abs(outcome.y[:, -1]) > RUNAWAY * sizes) & (sizes > _SIGNIFICANT * atol)
+    return failed[0] if grown.any() else None
 
 
 def methods_of(segments: list[Segment]) -> str:
