@@ -170,8 +170,9 @@ class MechanismForm(Form):
         if not wrong:
             return InconsistentInitialError(str(error), rows, error.residual)
         message = (
-            f"The initial values violate the equations at t = {number(t)}. With the residual that should be 0: "
-            f"{listing(wrong[: 2 * MOST_NAMED], len(wrong))} {FROM_ZERO}.\nThe equations are those of {found.words}. "
+            f"The initial values violate the equations at t = {number(t)}. Violated {FROM_ZERO}, with the residual "
+            f"that should be 0: {listing(wrong[: 2 * MOST_NAMED], len(wrong))}.\n"
+            f"The equations are those of {found.words}. "
             "Remedy: use daedal.consistent_initial(problem, t0, (y0, yp0), fixed=[...]), which keeps the named "
             "values and corrects the others, or pass correct_initial=True."
         )

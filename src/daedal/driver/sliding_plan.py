@@ -127,7 +127,7 @@ class SlidingEquations:
         return outcome
 
     def left(self, outcome, n_own: int) -> list[tuple[int, int]]:
-        """The surfaces that were left, each with the side; changes the kind of their events to "leaves"."""
+        """Surfaces that were left, with the side (-1 or 1) of each; changes the kind of their events to "leaves"."""
         outcome.events = [replace(event, y=event.y[: self.n], yp=event.yp[: self.n]) for event in outcome.events]
         return leaving(outcome, n_own, self._follower, self.surfaces)
 

@@ -238,7 +238,7 @@ def _shown(begin, end, slowest, fastest, length, is_last):
 
 @part
 def _enclose_piece(enclosure, a, b, t_end, psi, phi, k):
-    """Run the program with the time between a and b, and with the unknowns on their polynomials."""
+    """Run the program on intervals: t between a and b, and the bounds of the unknowns' polynomials there."""
     program, basis, n = enclosure.program, enclosure.basis, enclosure.n
     lower, upper, nodes, places = program.lower, program.upper, enclosure.nodes, enclosure.places
     targets, sources = enclosure.parameter_nodes, enclosure.parameter_places

@@ -102,7 +102,7 @@ def _wrong(given: dict[str, Any]) -> str | None:
     modes, labels, chunks, segments = (given[name] for name in ("modes", "labels", "chunks", "segments"))
     for chunk in chunks:
         if chunk.mode >= len(modes) or chunk.y.shape[0] < len(labels[chunk.mode]):
-            return "has output of a mode that does not exist, or of other variables"
+            return "has output of a mode that does not exist, or output that lacks variables of its mode"
     for segment in segments:
         if segment.mode not in modes or segment.solution.y.shape[0] < len(segment.names):
             return "has an arc in a mode that does not exist, or with other variables"

@@ -248,7 +248,7 @@ class HybridProblem(Preparable):
 
     @property
     def records_idle(self) -> bool:
-        """Whether transitions without effect are recorded as events; for contacts they are round-off."""
+        """Whether transitions without effect are recorded as events; False for contacts: round-off causes them."""
         return True
 
     @property

@@ -28,7 +28,7 @@ class ControlledSignal(Signal):
     """An input that a controller sets during a run, constant between the instants of its calls."""
 
     def __init__(self, first: Any):
-        self.times = np.zeros(0)  # the run ends its segments at the jumps
+        self.times = np.zeros(0)  # no break points, since the run itself ends its segments at the jumps
         self._search: list[float] = []
         self._values = [first]
 

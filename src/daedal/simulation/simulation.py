@@ -238,9 +238,10 @@ class Simulation:
             self._lock.release()
 
     def internal_step(self) -> np.ndarray:
-        """Take one step of the method, as long as its error control allows, and return the outputs.
+        """Take one step of the method, of the length that its error control chooses, and return the outputs.
 
-        If calls of :meth:`step` with ``exact=False`` have stopped within a step, it advances to the end of that step.
+        If the last call of :meth:`step`, with ``exact=False``, stopped within a step, advance only to the end of that
+        step.
         """
         with self._alone():
             if not self._moved:

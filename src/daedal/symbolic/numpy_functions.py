@@ -91,7 +91,7 @@ _SHAPING = {
 
 
 _COUNTING = {np.cumsum, np.cumprod, np.trace, np.average}
-"""Functions that count truth values as numbers."""
+"""Functions that count True as 1 and False as 0, so that arrays of truth values are converted to numbers first."""
 
 
 def _as_counted(value: Any) -> Any:

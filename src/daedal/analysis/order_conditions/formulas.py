@@ -141,7 +141,7 @@ class _ConditionWriter:
 @cache
 def _table(number: int, order: int, partitioned: bool) -> tuple[Condition, ...]:
     if number not in PRINTED:
-        raise InvalidProblemError(f"there are tables 1, 3 and 4 of conditions, not {number!r}")
+        raise InvalidProblemError(f"the tables of conditions are 1, 3 and 4, got {number!r}")
     place = {text: i for i, text in enumerate(PRINTED[number])}
     found: list[Tree] = []
     for r in range(1, order + 1):

@@ -575,7 +575,7 @@ class UnilateralProblem(HybridProblem):
 
     @property
     def _holds_parameters(self) -> bool:
-        """Whether composite functions contain the parameters, as compiled functions do."""
+        """Whether functions of `whole` contain the parameter values, since functions of the system are compiled."""
         own = [function for one in self.contacts for function in (one.gap, one.gradient, *one.tangent)]
         return any(map(is_compiled, [*vars(self.system).values(), *own]))
 

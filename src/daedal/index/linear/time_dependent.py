@@ -343,7 +343,7 @@ class TimeVarying:
         return -first @ B, first @ f
 
     def consistent(self, x0: Any, t: float, *, tolerance: float = 1e-8) -> Consistency:
-        """Test initial values at t, and project them onto consistent ones (theorem 2.4.8).
+        """Test initial values at t, and project them onto consistent ones (BCP, theorem 2.4.8).
 
         Examples
         --------

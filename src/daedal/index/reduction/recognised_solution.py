@@ -169,7 +169,7 @@ class RecognisedSolution(Solution):
         return result[:, 0].copy() if times.ndim == 0 else result
 
     def quantities(self, t: Any = None) -> list[Quantity]:
-        """Variables, derivatives, and additional quantities of the mechanism: drift."""
+        """Variables and derivatives; without `t`, also the drift of the mechanism."""
         found = super().quantities(t)
         return found if t is not None else [*found, *self.mechanical.drift_quantities()]
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 _SWEEPS = 30
 _ENOUGH = 0.1
 _ROUND_OFF = -25.0  # logarithm of the relative size of a coefficient that may be a round-off of zero
-_KEPT = 0.1  # weight of the original units of unknowns, in which they may be comparable
+_KEPT = 0.1  # weight of the equations log D = 0, which keep unknowns near their original units
 _LARGEST_DENSE = 150  # number of equations up to which least squares are solved with dense matrices
 
 

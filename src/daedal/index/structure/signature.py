@@ -240,7 +240,7 @@ def best_transversal(rows: np.ndarray, columns: np.ndarray, values: np.ndarray, 
 
     Raises ValueError if there is none.
     """
-    weights = 1.0 + values.max(initial=0) - values  # positive, since a zero is not an entry of a sparse matrix
+    weights = 1.0 + values.max(initial=0) - values  # positive, since the matching removes explicit zeros
     matrix = sparse.csr_array((weights, (rows, columns)), shape=(n, n))
     matched, transversal = min_weight_full_bipartite_matching(matrix)
     return transversal[np.argsort(matched)]

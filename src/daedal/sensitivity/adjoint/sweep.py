@@ -238,7 +238,7 @@ def _sides(equations: Any, values: np.ndarray) -> np.ndarray:
 # (Y. Cao, S. Li, L. Petzold, R. Serban, SIAM J. Sci. Comput. 24, 2003, section 3).
 
 _SINGULAR = 1e-10
-_REMEDY = "Use a MechanicalSystem for a mechanism, or reduce the index first, daedal.reduce_index(problem)"
+_REMEDY = "Use a MechanicalSystem for a mechanism, or reduce the index first with daedal.reduce_index(problem)"
 
 
 def terminal_values(

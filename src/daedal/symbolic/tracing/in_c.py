@@ -168,7 +168,7 @@ def _first_order_rates(code: LinearlyImplicit) -> Rates:
         raise Untraceable(
             "has equations in which derivatives occur only together",
             "",
-            "reformulate it so that as many equations contain derivatives as variables have derivatives",
+            "reformulate it with one equation that contains derivatives for each variable whose derivative occurs",
         )
     place = {j: k for k, j in enumerate(variables)}
     matrix: list[Row] = [{place[j]: x for j, x in rows[i].items()} for i in equations]
