@@ -46,6 +46,34 @@ def test_events_constant_steps_and_backward_runs():
     assert np.all(back["x"] >= np.abs(back.solution["x"] - np.cos(back.t)))
 
 
+def test_machines_and_circuits():
+    from daedal.multibody import Body, Model, Revolute, ground
+
+    rod = Body.rod("rod", mass=1.0, length=1.0)
+    machine = Model(Revolute("hinge", ground, rod.start), gravity=(0.0, -9.81), planar=True)
+    circuit = daedal.circuits.parse("V1 1 0 1\nR1 1 2 1\nC1 2 0 1")
+    for source in (machine, circuit):
+        found = certify(source, (0.0, 1.0), None, rtol=1e-5)
+        assert found.errors and all(0.0 <= error.max() < 1e-2 for error in found.errors.values())
+
+
+def test_a_failed_second_run_keeps_the_first(monkeypatch):
+    from daedal.analysis import certificate
+
+    problem, runs = daedal.ODE(lambda t, y: [-y[0]], 1), []
+
+    def solve(*arguments, **options):
+        runs.append(daedal.solve(*arguments, **options))
+        if len(runs) == 2:
+            raise daedal.IntegrationError("Stopped", runs[1])
+        return runs[0]
+
+    monkeypatch.setattr(certificate, "solve", solve)
+    with pytest.raises(daedal.IntegrationError, match="the second run") as caught:
+        certify(problem, (0.0, 1.0), [1.0])
+    assert caught.value.solution is runs[0]
+
+
 def test_display_and_mistakes(tmp_path):
     problem = daedal.ODE(lambda t, y: [-y[0]], 1, names=["x"])
     found = certify(problem, (0.0, 1.0), [1.0])
@@ -57,5 +85,5 @@ def test_display_and_mistakes(tmp_path):
     with pytest.raises(daedal.InvalidProblemError, match="no room for a sharper run"):
         certify(problem, (0.0, 1.0), [1.0], rtol=1e-12)
     ball = daedal.library.bouncing_ball()
-    with pytest.raises(daedal.InvalidProblemError, match="variables change with modes"):
+    with pytest.raises(daedal.InvalidProblemError, match="with modes, which have different variables"):
         certify(ball.problem, (0.0, 1.0), ball.initial)

@@ -155,6 +155,44 @@ def test_simulations_and_ensembles():
         assert np.max(np.abs(last - first)) < 1e-13
 
 
+def test_modes_and_resets():
+    """The energy after a bounce is that of the reset."""
+    fall = daedal.ODE(lambda t, y: [y[1], -9.81], 2, names="x v", invariants=lambda t, y: 0.5 * y[1] ** 2 + 9.81 * y[0])
+    bounce = daedal.hybrid.Transition(
+        "fall", "fall", lambda t, y: y[0], direction=-1, reset=lambda t, y: [0.0, -0.9 * y[1]]
+    )
+    ball = daedal.hybrid.HybridProblem({"fall": fall}, [bounce])
+    sol = daedal.solve(ball, (0.0, 2.0), ("fall", [1.0, 0.0]), rtol=1e-3)
+    energies = 0.5 * sol["v"] ** 2 + 9.81 * sol["x"]
+    levels = 9.81 * 0.81 ** np.arange(4)
+    assert len(sol.events) >= 2 and np.max(np.min(np.abs(energies[:, None] - levels), axis=1)) < 1e-8
+
+
+def test_threads_and_order_do_not_matter():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def end(shift):
+        return daedal.solve(BODY, (0.0, 20.0), START, params=INERTIA + shift, rtol=1e-5).y.tobytes()
+
+    shifts = [0.0, 1.0, 0.5, 1.0, 0.0, 0.5] * 20
+    alone = {shift: end(shift) for shift in (0.5, 0.0, 1.0)}
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(end, shifts)) == [alone[shift] for shift in shifts]
+
+
+def test_a_changed_global_changes_the_invariants():
+    weight = [1.0]
+
+    def energy(t, y):
+        return y[1] ** 2 + weight[0] * y[0] ** 2
+
+    problem = daedal.ODE(lambda t, y: [y[1], -weight[0] * y[0]], 2, invariants=energy)
+    for value in (1.0, 4.0, 1.0):
+        weight[0] = value
+        sol = daedal.solve(problem, (0.0, 20.0), [1.0, 0.5], rtol=1e-4)
+        assert np.max(np.abs(sol.y[1] ** 2 + value * sol.y[0] ** 2 - 0.25 - value)) < 1e-13
+
+
 def test_a_function_that_changes_is_refused():
     damped = daedal.ODE(lambda t, y: [y[1], -y[0] - 0.1 * y[1]], 2, invariants=lambda t, y: [1.0, y @ y])
     with pytest.raises(daedal.InvalidProblemError, match=r"number 1 is not constant .* t = 0 is -0\.2"):

@@ -116,6 +116,19 @@ def test_mistakes(equations, message):
         daedal.consistent_initial(REACTOR, 0.0, ([0.5, 350.0], None), equations=equations)
 
 
+def test_fixed_values_and_sizes_are_checked():
+    with pytest.raises(daedal.InvalidProblemError, match="Remedy: use equations='steady'"):
+        daedal.consistent_initial(REACTOR, 0.0, ([0.5, 350.0], None), fixed="derivative", equations="steady")
+    for initial in (([0.3, -0.9, 0.0], None), ([0.3, -0.9], [0.0])):
+        with pytest.raises(daedal.InvalidProblemError, match=r"[qv]0"):
+            daedal.consistent_initial(PENDULUM, 0.0, initial, equations="steady")
+    by_mask, _ = daedal.consistent_initial(
+        REACTOR, 0.0, ([0.6, 320.0], None), fixed=[True, False], equations={"T'": 0.0}
+    )
+    by_name, _ = daedal.consistent_initial(REACTOR, 0.0, ([0.6, 320.0], None), fixed=["c"], equations={"T'": 0.0})
+    assert np.array_equal(by_mask, by_name)
+
+
 def test_exceptions_of_the_user_arrive():
     def raising(t, y):
         raise RuntimeError("mine")

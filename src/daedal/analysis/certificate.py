@@ -15,7 +15,8 @@ from daedal.driver.options import DAEOptions, takes
 from daedal.driver.request import checked_settings
 from daedal.driver.solving import solve
 from daedal.errors import IntegrationError, InvalidProblemError
-from daedal.problems.problem_sources import Problem
+from daedal.hybrid.hybrid_problem import HybridProblem
+from daedal.problems.problem_sources import Problem, ProblemSource, is_source, problem_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -125,7 +126,9 @@ class Certificate:
 
 
 @takes(DAEOptions)
-def certify(problem: Problem, t_span: ArrayLike, initial: Any, **options: Unpack[DAEOptions]) -> Certificate:
+def certify(
+    problem: Problem | ProblemSource[Problem], t_span: ArrayLike, initial: Any, **options: Unpack[DAEOptions]
+) -> Certificate:
     """Solve a problem and estimate the global error of every variable.
 
     The problem is solved twice, the second time with a hundredth of the tolerances (or half the fixed step), and the
@@ -135,7 +138,7 @@ def certify(problem: Problem, t_span: ArrayLike, initial: Any, **options: Unpack
     Parameters
     ----------
     problem : problem
-        As for :func:`daedal.solve`, but not a HybridProblem.
+        As for :func:`daedal.solve`, but without modes.
     t_span, initial
         As for :func:`daedal.solve`.
 
@@ -160,9 +163,10 @@ def certify(problem: Problem, t_span: ArrayLike, initial: Any, **options: Unpack
     """
     given: dict[str, Any] = dict(options)
     settings = checked_settings(**{k: v for k, v in given.items() if k not in _OF_RUNS})
-    if not hasattr(problem, "n"):
+    if isinstance(problem_of(problem) if is_source(problem) else problem, HybridProblem):
         raise InvalidProblemError(
-            f"certify does not support a {type(problem).__name__}: its variables change with modes"
+            f"certify does not support a {type(problem).__name__} with modes, which have different variables. Remedy: "
+            "compare daedal.solve(...) with a run whose rtol and atol are a hundredth"
         )
     solution = solve(problem, t_span, initial, **given)
     rtol, atol = (np.atleast_1d(np.asarray(x, dtype=float)) for x in (settings.rtol, settings.atol))
@@ -180,8 +184,10 @@ def certify(problem: Problem, t_span: ArrayLike, initial: Any, **options: Unpack
     try:
         sharper = solve(problem, t_span, initial, **again)
     except IntegrationError as error:
-        raise InvalidProblemError(
-            f"the second run, with sharper tolerances, failed, so the errors of the first cannot be estimated: {error}"
+        raise IntegrationError(
+            "the errors cannot be estimated, since the second run, with sharper tolerances, failed; the solution of "
+            f"the first is attached. {error}",
+            solution,
         ) from error
     return Certificate(solution, sharper, *_compared(solution, sharper, weight), rtol, atol, settings.fixed_step)
 

@@ -88,7 +88,8 @@ class FirstOrderPlan(Plan):
         self.structure_is_checked = False
         self._plain: tuple[Any, bool] | None = None  # the last start, and whether its index is clearly 0 or 1
         self._runs: dict[int, list] = {}  # keyed by the identity of their method
-        self._kept: tuple[Invariants, int] | None = None  # invariants, and the number of equations that steps keep
+        # the invariants, and the number of equations preserved by steps; shared by plans with other parameters
+        self._kept: list[tuple[Invariants, int]] = []
 
     def _equations(self) -> Equations:
         rate = None if self.ordinary is None else self.ordinary.f
@@ -107,7 +108,8 @@ class FirstOrderPlan(Plan):
     def with_problem(self, problem) -> FirstOrderPlan:
         """The plan for the same problem with other parameters, which shares prepared data."""
         other = copy(self)
-        other._runs, other._plain = self._runs, None  # copies use __getstate__, which drops pooled runs
+        # copies use __getstate__, which drops pooled runs
+        other._runs, other._kept, other._plain = self._runs, self._kept, None
         other.problem, other.implicit = problem, with_numbers(self.implicit, problem.params)
         other.semi_explicit = None if self.semi_explicit is None else problem
         other.ordinary = None if self.ordinary is None else problem
@@ -124,7 +126,9 @@ class FirstOrderPlan(Plan):
             run_state = SwitchedRunState(self, request, tracker)
         segments, excluded, notes = run(run_state, request), run_state.excluded, run_state.choice.notes
         of_methods, projection = run_state.notes, run_state.ready.projection
-        run_state.give_back()
+        later = None if projection is None else run_state.give_back  # another run would change the projection
+        if later is None:
+            run_state.give_back()
         del run_state  # for large problems, keep only the output
         further = of_methods if tracker is None else [*of_methods, *tracker.notes]
         try:
@@ -133,6 +137,9 @@ class FirstOrderPlan(Plan):
             if tracker is not None or not self._may_repeat(request, segments):
                 raise
             return self._repeated_with_dassl(request, error, methods_of(segments))
+        finally:
+            if later is not None:
+                later()
         may_lose = request.settings.fixed_step is None and not (tracker is not None and tracker.has_slid)
         lost = lost_sign(solution, self.atol) if may_lose and solution.t.size else None
         if lost is None:
@@ -223,6 +230,8 @@ class FirstOrderPlan(Plan):
         """
         try:
             ready, workspace = self._runs.get(id(method), []).pop()
+            if ready.projection is not None and ready.projection.invariants is not self._kept[0][0]:
+                raise IndexError  # the functions have changed
             if ready.equations is not self.equations:
                 if workspace is not None:
                     workspace.adopt(self.implicit)
@@ -237,9 +246,9 @@ class FirstOrderPlan(Plan):
         return ready, workspace
 
     def prepared(self, method):
-        if self._kept is None:
+        if not self._kept:
             return method.prepare(self.equations)
-        projection = InvariantProjection(*self._kept, self.problem.params, self.rtol, self.atol)
+        projection = InvariantProjection(*self._kept[0], self.problem.params, self.rtol, self.atol)
         ready = method.prepare(replace(self.equations, hook=projection.hook))
         ready.equations, ready.projection = self.equations, projection
         return ready
@@ -249,13 +258,13 @@ class FirstOrderPlan(Plan):
         if self.problem.invariants is None:
             return None
         params = self.problem.params
-        if self._kept is None or not self._kept[0].is_current(params):
+        if not self._kept or not self._kept[0][0].is_current(params):
             invariants = Invariants(self.problem)
-            self._kept, self._runs = (invariants, invariants.at(t, y, params).size), {}
-        return self._kept[0]
+            self._kept[:] = [(invariants, invariants.at(t, y, params).size)]
+        return self._kept[0][0]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_runs": {}}
+        return self.__dict__ | {"_runs": {}, "_kept": []}
 
 
 class LinearPlan(Plan):

@@ -70,7 +70,7 @@ def _plain(params: Any) -> Any:
 
 
 class Invariants:
-    """The equations that steps of a problem keep, with their derivatives, as machine code if they can be traced."""
+    """Invariants and algebraic equations preserved by every step, with derivatives, as machine code if possible."""
 
     def __init__(self, problem: ImplicitDAE | SemiExplicitDAE):
         if isinstance(problem.params, SwitchedParams):
@@ -170,7 +170,7 @@ class Invariants:
             return ""
         i = int(np.flatnonzero(wrong)[0])
         return (
-            f"invariants: number {i} is not constant along solutions: its derivative at t = {t:.6g} is {rate[i]:.3g}. "
+            f"invariants: number {i} is not constant along solutions; its derivative at t = {t:.6g} is {rate[i]:.3g}. "
             "Remedy: correct the function, or omit invariants"
         )
 

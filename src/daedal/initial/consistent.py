@@ -146,7 +146,7 @@ def consistent_initial(
     """
     with np.errstate(all="ignore"):  # trial values may be outside the domain
         if equations is not None:
-            return _from_equations(problem, check_finite(t0, "t0"), initial, fixed, equations, rtol, atol)
+            return _from_equations(problem, check_finite(t0, "t0"), initial, fixed, equations)
         return _consistent_initial(problem, t0, initial, fixed, rtol, atol, weight)
 
 
@@ -211,7 +211,7 @@ def _consistent_initial(problem, t0: float, initial, fixed, rtol, atol, weight, 
     return result.y, result.yp
 
 
-def _from_equations(problem, t0: float, initial, fixed, equations, rtol, atol):
+def _from_equations(problem, t0: float, initial, fixed, equations):
     """Initial values that satisfy additional equations, in the form of :func:`consistent_initial`."""
     from daedal.initial.start_equations import solve_with_equations
 
@@ -221,8 +221,10 @@ def _from_equations(problem, t0: float, initial, fixed, equations, rtol, atol):
         problem = problem.semi_explicit()
     if isinstance(problem, MechanicalSystem):
         q, v, r, w, lam = split_mechanical(initial)
-        sizes = problem.n_q, problem.n_r, problem.n_w, problem.n_lambda
-        x0 = np.concatenate([_guess(x, n) for x, n in zip((q, r, w, lam), sizes, strict=True)])
+        sizes = {"q0": problem.n_q, "r0": problem.n_r, "w0": problem.n_w, "lam0": problem.n_lambda}
+        vectors = zip((q, r, w, lam), sizes.items(), strict=True)
+        x0 = np.concatenate([_guess(x if x is None else check_vector(x, n, name), n) for x, (name, n) in vectors])
+        v = v if v is None else check_vector(v, problem.n_q, "v0")
         given = np.array([x0, _guess(v, x0.size)])
     elif isinstance(problem, SecondOrderDAE):
         x0, xp0, xpp0 = split_second_order(problem, initial)

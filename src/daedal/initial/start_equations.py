@@ -51,6 +51,10 @@ def solve_with_equations(problem: Any, t: float, given: np.ndarray, fixed: Any, 
         raise InvalidProblemError(f"equations can be imposed on at most {LARGEST_ARRAY} unknowns, got {given.shape[1]}")
     own = required_equations(problem, "equations need functions that can be traced:")
     names = [f"{name}{order * chr(39)}" for order in range(2) for name in own.names]
+    if isinstance(fixed, str):
+        raise InvalidProblemError(f"fixed={fixed!r} cannot be combined with equations. Remedy: use equations='steady'")
+    if np.asarray(fixed).dtype == bool and np.shape(fixed) == (own.n,):
+        fixed = [*fixed, *np.zeros(own.n, dtype=bool)]
     mask = None if fixed is None else check_mask(fixed, len(names), "fixed", names).reshape(2, own.n)
     values, known, held = checked_values(own, given, mask, "initial")
     array, jet = resolved_array(own, t, values, known, held, None, whole=False)
