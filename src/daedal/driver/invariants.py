@@ -214,7 +214,7 @@ class InvariantProjection:
 
     def __init__(self, invariants: Invariants, m: int, params: Any, rtol: np.ndarray, atol: np.ndarray):
         from daedal.kernels.callbacks import Bridge
-        from daedal.kernels.nearest_point import LEVEL_SET, nearest_point_hook
+        from daedal.kernels.level_set import LEVEL_SET, level_set_hook
         from daedal.kernels.records import Record
 
         n, params = invariants.n, _plain(params)
@@ -230,7 +230,7 @@ class InvariantProjection:
         self.record = Record.allocated(
             LEVEL_SET, n=n, m=m, values=values, derivatives=matrix, rtol=np.array(rtol), atol=np.array(atol)
         )
-        self.hook: tuple[Any, Any] = nearest_point_hook, self.record
+        self.hook: tuple[Any, Any] = level_set_hook, self.record
 
     def begin(self, wanted: np.ndarray, params: Any):
         """Set the values to keep."""
@@ -240,7 +240,7 @@ class InvariantProjection:
 
     def onto(self, times: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         """Project the columns of y where possible; also returns the largest remaining deviation."""
-        from daedal.kernels.nearest_point import project_rows
+        from daedal.kernels.level_set import project_rows
 
         points, statuses = np.ascontiguousarray(y.T), np.zeros(times.size, dtype=np.int64)
         drift = project_rows(self.record.address, np.ascontiguousarray(times, dtype=float), points, statuses)

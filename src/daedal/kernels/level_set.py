@@ -133,7 +133,7 @@ def _project(level, t, y):
 
 
 @entry(HOOK)
-def nearest_point_hook(record, t, h, y):
+def level_set_hook(record, t, h, y):
     """Project an accepted step."""
     level = record_at(record, LEVEL_SET)
     point = floats(y, level.n)
