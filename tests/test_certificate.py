@@ -8,7 +8,7 @@ from daedal.analysis import certify
 
 MODELS = [
     *("planar_pendulum", "linear_index1", "hessenberg_index2", "index3_chain", "robertson", "regulator"),
-    *("rc_circuit", "van_der_pol", "particle_on_paraboloid", "jay_index2"),
+    *("rc_circuit", "van_der_pol", "particle_on_paraboloid", "jay_index2", "relay_control"),
 ]
 
 

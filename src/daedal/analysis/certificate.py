@@ -138,7 +138,7 @@ def certify(
     Parameters
     ----------
     problem : problem
-        As for :func:`daedal.solve`, but without modes.
+        As for :func:`daedal.solve`, except that modes must have the same variables.
     t_span, initial
         As for :func:`daedal.solve`.
 
@@ -163,7 +163,8 @@ def certify(
     """
     given: dict[str, Any] = dict(options)
     settings = checked_settings(**{k: v for k, v in given.items() if k not in _OF_RUNS})
-    if isinstance(problem_of(problem) if is_source(problem) else problem, HybridProblem):
+    solved = problem_of(problem) if is_source(problem) else problem
+    if isinstance(solved, HybridProblem) and not hasattr(solved, "n"):  # Filippov's modes have the same variables
         raise InvalidProblemError(
             f"certify does not support a {type(problem).__name__} with modes, which have different variables. Remedy: "
             "compare daedal.solve(...) with a run whose rtol and atol are a hundredth"
